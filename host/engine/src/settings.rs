@@ -1,0 +1,78 @@
+//! What the engine is told of a project: interfaces, destinations, policies, budgets.
+
+use std::time::Duration;
+
+use portway_model::{DestinationId, GroupId, InterfaceId, OnQuarantine, Order, RetryPolicy, Tier};
+use portway_store::Durability;
+
+/// Everything an engine runs.
+#[derive(Clone, Debug)]
+pub struct EngineSettings {
+    pub interfaces: Vec<InterfaceSettings>,
+    pub limits: Limits,
+}
+
+/// One interface.
+#[derive(Clone, Debug)]
+pub struct InterfaceSettings {
+    pub id: InterfaceId,
+    pub group: GroupId,
+    pub name: String,
+    pub tier: Tier,
+    pub durability: Durability,
+    /// How long a dedupe key is remembered; none: not looked up.
+    pub dedupe_window: Option<Duration>,
+    /// Finished messages older than this are removed.
+    pub keep: Duration,
+    pub destinations: Vec<DestinationSettings>,
+}
+
+/// One destination.
+#[derive(Clone, Debug)]
+pub struct DestinationSettings {
+    pub id: DestinationId,
+    pub name: String,
+    pub order: Order,
+    /// Runs at the same time; an ordered lane has at most one.
+    pub concurrency: u32,
+    pub retry: RetryPolicy,
+    pub on_quarantine: OnQuarantine,
+    /// Deliveries in a run, 1 to 256.
+    pub run_max: u32,
+}
+
+/// Budgets of the whole engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Messages in one commit.
+    pub batch_messages_max: usize,
+    /// Bytes of bodies in one commit.
+    pub batch_bytes_max: usize,
+    /// Bytes of messages that wait to be committed; beyond it intake answers `busy`.
+    pub intake_bytes_max: usize,
+    /// Bytes of bodies that wait in memory for their delivery.
+    pub waiting_bytes_max: usize,
+    /// Deliveries that wait in memory.
+    pub waiting_max: usize,
+    /// Runs at the same time over all destinations.
+    pub runs_max: usize,
+    /// Results of a destination that are not flushed yet; beyond it its sends wait.
+    pub unflushed_max: usize,
+    /// Pause between passes of pruning; zero: never.
+    pub prune_every: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            batch_messages_max: 2_048,
+            batch_bytes_max: 16 << 20,
+            intake_bytes_max: 256 << 20,
+            waiting_bytes_max: 64 << 20,
+            waiting_max: 65_536,
+            runs_max: 64,
+            unflushed_max: 256,
+            prune_every: Duration::from_secs(60),
+        }
+    }
+}

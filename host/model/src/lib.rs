@@ -1,0 +1,22 @@
+//! The words of Portway as types: ids, messages, deliveries, retry, lanes.
+//!
+//! Pure: no IO, no clock, no async. It must not know storage, plugins, sockets or
+//! configuration files; everything above it does.
+
+pub mod attributes;
+pub mod delivery;
+pub mod ids;
+pub mod lane;
+pub mod message;
+pub mod outcome;
+pub mod retry;
+pub mod time;
+
+pub use attributes::Attributes;
+pub use delivery::{DeliveryState, MessageStatus};
+pub use ids::{AttemptNo, DestinationId, GroupId, InterfaceId, MessageId, Round, Tier};
+pub use lane::{Lane, Order};
+pub use message::{Draft, Envelope, Key};
+pub use outcome::{Answer, Failure, Later, Output, SendVerdict, TransformVerdict, Trouble};
+pub use retry::{Next, OnQuarantine, RetryPolicy};
+pub use time::Timestamp;

@@ -1,0 +1,24 @@
+//! The storage port: what the engine asks of a store, in domain words.
+//!
+//! Also the conformance suite that every adapter passes and the in-memory store of
+//! the simulation. It must not know SQL, plugins or sockets.
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod error;
+#[cfg(feature = "memory")]
+pub mod memory;
+mod read;
+mod store;
+mod write;
+
+pub use error::{ErrorKind, StoreError};
+pub use read::{
+    ActionView, AttemptView, DeliveryView, LaneHead, ListMessages, MessageView, Page, Pending, QueueView,
+    StoredMessage,
+};
+pub use store::{Maintenance, Registered, Registration, Store, Topology};
+pub use write::{
+    Action, ActionKind, ActionOutcome, Attempted, DedupeWindow, DeliveryResult, Durability, MessageOutcome,
+    NewDelivery, NewMessage, Origin, OriginKind, ResultOutcome, Settled, Suspect, WriteBatch, WriteOutcome,
+};

@@ -1,0 +1,132 @@
+//! What is read from a store: pages for the dispatcher, views for people.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use portway_model::{
+    AttemptNo, Attributes, DeliveryState, DestinationId, InterfaceId, Key, Lane, MessageId, MessageStatus, Round,
+    Timestamp,
+};
+use serde::Serialize;
+
+/// A pending delivery, without its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending {
+    pub message: MessageId,
+    pub lane: Lane,
+    pub round: Round,
+    /// Attempts so far in this round.
+    pub attempts: AttemptNo,
+    pub due_at: Option<Timestamp>,
+    /// Size of the message's body.
+    pub body_bytes: u64,
+}
+
+/// The first delivery of an ordered lane that has work, or that an operator must release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneHead {
+    pub lane: Lane,
+    pub message: MessageId,
+}
+
+/// A message with its bytes, ready to be delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredMessage {
+    pub id: MessageId,
+    pub interface: InterfaceId,
+    pub received_at: Timestamp,
+    pub key: Option<Key>,
+    pub attributes: Arc<Attributes>,
+    pub body: Bytes,
+}
+
+/// Which messages to list, newest first.
+#[derive(Clone, Debug, Default)]
+pub struct ListMessages {
+    pub interface: Option<InterfaceId>,
+    pub status: Option<MessageStatus>,
+    /// Only with a delivery to it.
+    pub destination: Option<DestinationId>,
+    /// The cursor: only ids below it.
+    pub before: Option<MessageId>,
+    /// At most 500.
+    pub limit: u32,
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, Default)]
+pub struct Page<T> {
+    pub items: Vec<T>,
+    /// Where the next page begins; none: this is the last.
+    pub next: Option<MessageId>,
+}
+
+/// A message as people see it, without its body.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MessageView {
+    pub id: MessageId,
+    pub interface: InterfaceId,
+    pub status: MessageStatus,
+    pub received_at: Timestamp,
+    pub stored_at: Timestamp,
+    pub occurred_at: Option<Timestamp>,
+    pub key: Option<String>,
+    pub dedupe: Option<String>,
+    pub attributes: Attributes,
+    pub body_bytes: u64,
+    /// The message it came from or repeats.
+    pub origin: Option<MessageId>,
+    /// `route`, `duplicate` or `conflict`, where there is an origin.
+    pub origin_kind: Option<&'static str>,
+}
+
+/// A delivery as people see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DeliveryView {
+    pub destination: DestinationId,
+    pub lane: Lane,
+    pub state: DeliveryState,
+    pub round: Round,
+    pub attempts: AttemptNo,
+    pub due_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    /// Why it waits, was filtered or quarantined; the peer's answer if it was sent.
+    pub reason: Option<String>,
+}
+
+/// One attempt as people see it.
+///
+/// Every failed attempt is kept, and the successful one that followed failures. A delivery
+/// that was sent at its first attempt has its answer in [`DeliveryView::reason`] alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AttemptView {
+    pub destination: DestinationId,
+    pub round: Round,
+    pub number: AttemptNo,
+    pub started_at: Timestamp,
+    pub took_ms: u64,
+    /// `sent`, `filtered`, `quarantined` or `retry`.
+    pub outcome: &'static str,
+    pub text: String,
+}
+
+/// What an operator did, as people see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ActionView {
+    pub at: Timestamp,
+    pub destination: Option<DestinationId>,
+    /// `resend` or `dismiss`.
+    pub action: &'static str,
+    pub author: String,
+    pub reason: String,
+}
+
+/// What waits at a destination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueView {
+    pub destination: DestinationId,
+    pub waiting: u64,
+    pub quarantined: u64,
+    /// When the oldest waiting message was stored.
+    pub oldest: Option<Timestamp>,
+}

@@ -1,0 +1,132 @@
+//! The port itself.
+
+use std::path::Path;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Timestamp};
+
+use crate::{
+    ActionView, AttemptView, DeliveryView, LaneHead, ListMessages, MessageView, Page, Pending, QueueView, StoreError,
+    StoredMessage, WriteBatch, WriteOutcome,
+};
+
+/// The interfaces and destinations a project has now, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Topology {
+    pub interfaces: Vec<Registration>,
+}
+
+/// One interface and its destinations.
+#[derive(Clone, Debug)]
+pub struct Registration {
+    pub name: String,
+    pub destinations: Vec<String>,
+}
+
+/// The numbers of a [`Topology`], in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Registered {
+    pub interfaces: Vec<(InterfaceId, Vec<DestinationId>)>,
+    /// The last engine did not stop in order: what it had in hand is suspect.
+    pub unclean: bool,
+}
+
+/// A durable store of messages, their deliveries and what was done to them.
+///
+/// Writes come one at a time, from the engine's writer; reads come from anywhere at any
+/// time, see whole transactions only, and see every write that has returned.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Gives every interface and destination a number: a known name its own, a new one a new one.
+    /// Marks the store as in use, so that [`Registered::unclean`] can tell the next engine.
+    async fn register(&self, topology: &Topology) -> Result<Registered, StoreError>;
+
+    /// Everything of the batch in one transaction.
+    async fn write(&self, batch: WriteBatch) -> Result<WriteOutcome, StoreError>;
+
+    /// Whether the transaction with this mark was committed, and what became of it. Asked after
+    /// [`crate::ErrorKind::Unknown`], before anything else is written.
+    async fn find_mark(&self, mark: u64) -> Result<Option<WriteOutcome>, StoreError>;
+
+    /// Destinations with at least one pending delivery.
+    async fn destinations_with_work(&self) -> Result<Vec<DestinationId>, StoreError>;
+
+    /// The first pending delivery of each ordered lane of a destination, by lane.
+    async fn lane_heads(&self, destination: DestinationId) -> Result<Vec<LaneHead>, StoreError>;
+
+    /// The first quarantined delivery of each ordered lane of a destination, by lane.
+    async fn held_heads(&self, destination: DestinationId) -> Result<Vec<LaneHead>, StoreError>;
+
+    /// Pending deliveries of a lane after a message, by message; in [`Lane::APART`] only those
+    /// without `due_at`.
+    async fn read_lane(
+        &self,
+        destination: DestinationId,
+        lane: Lane,
+        after: MessageId,
+        limit: u32,
+    ) -> Result<Vec<Pending>, StoreError>;
+
+    /// Pending deliveries in [`Lane::APART`] with `due_at` up to `until`, by `due_at`, then message.
+    async fn read_due(
+        &self,
+        destination: DestinationId,
+        until: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<Pending>, StoreError>;
+
+    /// The earliest `due_at` in [`Lane::APART`] after `after`; none: nothing waits there for its time.
+    async fn next_due(&self, destination: DestinationId, after: Timestamp) -> Result<Option<Timestamp>, StoreError>;
+
+    /// Messages with their bodies, by id; those that are gone are missing from the answer.
+    async fn load_messages(&self, ids: &[MessageId]) -> Result<Vec<StoredMessage>, StoreError>;
+
+    /// What waits at each destination that has something waiting or quarantined.
+    async fn list_queues(&self) -> Result<Vec<QueueView>, StoreError>;
+
+    /// Messages, newest first, without bodies.
+    async fn list_messages(&self, list: &ListMessages) -> Result<Page<MessageView>, StoreError>;
+
+    /// One message without its body.
+    async fn get_message(&self, id: MessageId) -> Result<Option<MessageView>, StoreError>;
+
+    /// Its deliveries, by destination.
+    async fn list_deliveries(&self, id: MessageId) -> Result<Vec<DeliveryView>, StoreError>;
+
+    /// Its recorded attempts, in order.
+    async fn list_attempts(&self, id: MessageId) -> Result<Vec<AttemptView>, StoreError>;
+
+    /// What operators did to it, in order.
+    async fn list_actions(&self, id: MessageId) -> Result<Vec<ActionView>, StoreError>;
+
+    /// Removes finished and duplicate messages of an interface stored before `before`, at most `limit`
+    /// of them, with all that belongs to them; and expired dedupe keys. Says how many messages went.
+    async fn prune(
+        &self,
+        interface: InterfaceId,
+        before: Timestamp,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<u64, StoreError>;
+
+    /// A consistent copy into a file that does not exist yet, while the store is in use.
+    async fn backup(&self, target: &Path) -> Result<(), StoreError>;
+
+    /// Housekeeping between writes: checkpoints, free space. `free_wait` is how long it may take.
+    async fn maintain(&self, free_wait: Duration) -> Result<Maintenance, StoreError>;
+
+    /// Flushes, marks the end as clean and lets go. Nothing is called afterwards.
+    async fn close(&self) -> Result<(), StoreError>;
+}
+
+/// What housekeeping found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Maintenance {
+    /// Room is below its floor, or the log above its limit: intake closes until it is not.
+    pub full: bool,
+    /// Free bytes on the disk of the store; none where that has no meaning.
+    pub free_bytes: Option<u64>,
+    /// Bytes of log that are not yet in the main file.
+    pub log_bytes: u64,
+}

@@ -1,0 +1,198 @@
+//! What one transaction stores: messages, results of deliveries, operators' actions.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use portway_model::{
+    Answer, AttemptNo, DestinationId, Draft, Failure, GroupId, InterfaceId, Lane, MessageId, Round,
+    Tier, Timestamp,
+};
+
+/// What has to be on disk when a write returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Durability {
+    /// Survives the end of the process, not of the machine.
+    #[default]
+    Relaxed,
+    /// Flushed: survives power loss, together with every write before it.
+    Strict,
+}
+
+/// One transaction. All of it is stored, or nothing.
+///
+/// Applied in this order: messages, results, actions, suspects.
+#[derive(Clone, Debug, Default)]
+pub struct WriteBatch {
+    /// Names this transaction; unique within a store, also over restarts.
+    pub mark: u64,
+    /// When it is stored, by the engine's clock; becomes `stored_at`.
+    pub now: Timestamp,
+    pub durability: Durability,
+    pub messages: Vec<NewMessage>,
+    pub results: Vec<DeliveryResult>,
+    pub actions: Vec<Action>,
+    pub suspects: Vec<Suspect>,
+}
+
+/// A message to store with its deliveries. Its id is drawn inside the transaction,
+/// in the order of the batch.
+#[derive(Clone, Debug)]
+pub struct NewMessage {
+    pub interface: InterfaceId,
+    pub group: GroupId,
+    pub tier: Tier,
+    pub received_at: Timestamp,
+    pub draft: Draft,
+    /// None: the dedupe key is stored but not looked up.
+    pub dedupe: Option<DedupeWindow>,
+    pub origin: Option<Origin>,
+    /// Where to, and in which lane. With `draft.doubt` they are stored as quarantined.
+    pub deliveries: Vec<NewDelivery>,
+}
+
+/// How long a dedupe key is remembered, from when it was stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DedupeWindow(pub Duration);
+
+/// One delivery of a new message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewDelivery {
+    pub destination: DestinationId,
+    pub lane: Lane,
+}
+
+/// The message that another came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    pub message: MessageId,
+    pub kind: OriginKind,
+}
+
+/// How a message came from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OriginKind {
+    /// Delivered into another interface by a route.
+    Route,
+    /// It repeats it: same dedupe key, same body.
+    Duplicate,
+    /// Same dedupe key, other body: stored and delivered, and marked with this.
+    Conflict,
+}
+
+/// What became of a new message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MessageOutcome {
+    /// Stored under this id. `conflict`: the message with the same dedupe key and another body.
+    Stored { id: MessageId, conflict: Option<MessageId> },
+    /// Repeats `of`. It is kept as a message of its own (`id`), without body and deliveries.
+    Duplicate { id: MessageId, of: MessageId },
+}
+
+/// What one attempt made of a delivery. Only counts while the delivery is pending and
+/// in the same round.
+#[derive(Clone, Debug)]
+pub struct DeliveryResult {
+    pub destination: DestinationId,
+    pub message: MessageId,
+    pub round: Round,
+    /// The attempts of this round, this one included where it counts.
+    pub attempts: AttemptNo,
+    pub settled: Settled,
+    /// Recorded in the history of attempts; none where nothing was tried.
+    pub attempted: Option<Attempted>,
+}
+
+/// When an attempt ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempted {
+    pub started_at: Timestamp,
+    pub took: Duration,
+}
+
+/// How a delivery goes on.
+#[derive(Clone, Debug)]
+pub enum Settled {
+    Sent(Answer),
+    /// Sent into another interface: these are stored in the same transaction, exactly once.
+    /// Not stored if the result does not count.
+    Routed(Vec<NewMessage>),
+    Filtered(String),
+    Quarantined(Failure),
+    /// Stays pending; not before `due_at`. `failure` is what `status` shows as the reason.
+    Retry { due_at: Timestamp, failure: Failure },
+}
+
+/// What became of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResultOutcome {
+    /// Stored; with what became of its routed messages.
+    Applied(Vec<MessageOutcome>),
+    /// The delivery was not pending any more, or is in a later round.
+    Stale,
+}
+
+/// What an operator does to deliveries of one message. Recorded in `message_actions`.
+#[derive(Clone, Debug)]
+pub struct Action {
+    pub message: MessageId,
+    /// None: all of the message's deliveries that the action fits.
+    pub destination: Option<DestinationId>,
+    pub kind: ActionKind,
+    /// Who asked, for the record.
+    pub author: String,
+    /// Why, for the record.
+    pub reason: String,
+}
+
+/// What can be done to a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActionKind {
+    /// Send again: every state but pending becomes pending in the next round with no attempts
+    /// and `due_at` = now, in [`Lane::APART`]. With `keep_lane` a quarantined delivery stays in
+    /// its lane (it is what the lane waits for) and has no `due_at`.
+    Resend { keep_lane: bool },
+    /// Do not send: pending and quarantined become dismissed.
+    Dismiss,
+}
+
+/// What became of an action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ActionOutcome {
+    /// The deliveries it changed, as they are now. Empty: none fitted.
+    Done(Vec<(DestinationId, Lane, Round)>),
+    /// There is no such message.
+    NoMessage,
+    /// Its body was pruned or it is a duplicate: it cannot be sent again.
+    NoBody,
+}
+
+/// A delivery that was in hand when the process died, about to be tried by itself.
+/// The count of such tries rises by one; a result for the delivery forgets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Suspect {
+    pub destination: DestinationId,
+    pub message: MessageId,
+}
+
+/// What became of a [`WriteBatch`]: the same lengths and order as its lists.
+#[derive(Clone, Debug, Default)]
+pub struct WriteOutcome {
+    pub messages: Vec<MessageOutcome>,
+    pub results: Vec<ResultOutcome>,
+    pub actions: Vec<ActionOutcome>,
+    /// How often each suspect was tried by itself, this time included.
+    pub suspects: Vec<u32>,
+}
+
+impl NewMessage {
+    /// Bytes this message needs in memory, for budgets.
+    pub fn bytes(&self) -> usize {
+        let deliveries = self.deliveries.len() * size_of::<NewDelivery>();
+        self.draft.body.len() + deliveries + size_of::<NewMessage>()
+    }
+
+    /// The bytes as received.
+    pub fn body(&self) -> &Bytes {
+        &self.draft.body
+    }
+}

@@ -1,0 +1,1 @@
+//! Appears with its first content.
