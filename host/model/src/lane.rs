@@ -52,7 +52,9 @@ impl Lane {
         match (order, key) {
             (Order::None, _) => Lane::APART,
             (Order::Strict, _) | (Order::Key, None) => Lane::FIRST,
-            (Order::Key, Some(key)) => Lane((fnv1a(key.as_str().as_bytes()) % u64::from(Lane::ORDERED)) as u16),
+            (Order::Key, Some(key)) => {
+                Lane((fnv1a(key.as_str().as_bytes()) % u64::from(Lane::ORDERED)) as u16)
+            }
         }
     }
 }
@@ -80,7 +82,8 @@ mod tests {
     fn a_key_has_the_same_lane_for_ever() {
         assert_eq!([lane("P1"), lane("P2"), lane("patient-4711"), lane("é")], KNOWN);
     }
-    const KNOWN: [u16; 4] = [0, 0, 0, 0];
+    // Worked out by a second program.
+    const KNOWN: [u16; 4] = [925, 224, 406, 262];
 
     #[test]
     fn keys_spread_over_all_lanes() {
