@@ -8,11 +8,13 @@ pub mod conformance;
 mod error;
 #[cfg(feature = "memory")]
 pub mod memory;
+mod numbers;
 mod read;
 mod store;
 mod write;
 
 pub use error::{ErrorKind, StoreError};
+pub use numbers::Numbers;
 pub use read::{
     ActionView, AttemptView, DeliveryView, LaneHead, ListMessages, MessageView, Page, Pending, QueueView,
     StoredMessage,

@@ -53,7 +53,13 @@ pub struct ListMessages {
     pub limit: u32,
 }
 
-/// A page of a list.
+impl ListMessages {
+    /// The most a page holds, whatever is asked for.
+    pub const LIMIT_MAX: u32 = 500;
+}
+
+/// A page of a list. It may hold fewer than the limit, or none, and still have a `next`: a store
+/// looks at a bounded number of messages for one page.
 #[derive(Clone, Debug, Default)]
 pub struct Page<T> {
     pub items: Vec<T>,

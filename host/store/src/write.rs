@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use portway_model::{
-    Answer, AttemptNo, DestinationId, Draft, Failure, GroupId, InterfaceId, Lane, MessageId, Round,
+    Answer, AttemptNo, DeliveryState, DestinationId, Draft, Failure, GroupId, InterfaceId, Lane, MessageId, Round,
     Tier, Timestamp,
 };
 
@@ -194,5 +194,101 @@ impl NewMessage {
     /// The bytes as received.
     pub fn body(&self) -> &Bytes {
         &self.draft.body
+    }
+}
+
+impl OriginKind {
+    /// As shown to people and programs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            OriginKind::Route => "route",
+            OriginKind::Duplicate => "duplicate",
+            OriginKind::Conflict => "conflict",
+        }
+    }
+
+    /// As stored; numbers are never reused.
+    pub const fn number(self) -> u8 {
+        match self {
+            OriginKind::Route => 1,
+            OriginKind::Duplicate => 2,
+            OriginKind::Conflict => 3,
+        }
+    }
+
+    /// From what is stored; none: from a newer binary.
+    pub const fn from_number(number: u8) -> Option<OriginKind> {
+        match number {
+            1 => Some(OriginKind::Route),
+            2 => Some(OriginKind::Duplicate),
+            3 => Some(OriginKind::Conflict),
+            _ => None,
+        }
+    }
+}
+
+impl ActionKind {
+    /// As shown to people and programs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ActionKind::Resend { .. } => "resend",
+            ActionKind::Dismiss => "dismiss",
+        }
+    }
+}
+
+impl Settled {
+    /// The state a delivery has after this.
+    pub const fn state(&self) -> DeliveryState {
+        match self {
+            Settled::Sent(_) | Settled::Routed(_) => DeliveryState::Sent,
+            Settled::Filtered(_) => DeliveryState::Filtered,
+            Settled::Quarantined(_) => DeliveryState::Quarantined,
+            Settled::Retry { .. } => DeliveryState::Pending,
+        }
+    }
+
+    /// What the history of attempts calls it.
+    pub const fn outcome(&self) -> &'static str {
+        match self {
+            Settled::Sent(_) | Settled::Routed(_) => "sent",
+            Settled::Filtered(_) => "filtered",
+            Settled::Quarantined(_) => "quarantined",
+            Settled::Retry { .. } => "retry",
+        }
+    }
+
+    /// Not before this time, where it stays pending.
+    pub const fn due_at(&self) -> Option<Timestamp> {
+        match self {
+            Settled::Retry { due_at, .. } => Some(*due_at),
+            Settled::Sent(_) | Settled::Routed(_) | Settled::Filtered(_) | Settled::Quarantined(_) => None,
+        }
+    }
+
+    /// What [`crate::DeliveryView::reason`] says after this.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Settled::Sent(answer) => match (answer.code.is_empty(), answer.text.is_empty()) {
+                (true, true) => None,
+                (false, true) => Some(answer.code.clone()),
+                (true, false) => Some(answer.text.clone()),
+                (false, false) => Some(format!("{}: {}", answer.code, answer.text)),
+            },
+            Settled::Routed(_) => None,
+            Settled::Filtered(reason) => Some(reason.clone()),
+            Settled::Quarantined(failure) | Settled::Retry { failure, .. } => Some(failure.to_string()),
+        }
+    }
+}
+
+impl DeliveryResult {
+    /// The attempt to record: every failed one, and the successful one that followed failures.
+    pub fn recorded(&self) -> Option<Attempted> {
+        let failed = match self.settled {
+            Settled::Quarantined(_) | Settled::Retry { .. } => true,
+            Settled::Sent(_) | Settled::Routed(_) | Settled::Filtered(_) => false,
+        };
+        self.attempted.filter(|_| failed || self.attempts.0 > 1)
     }
 }

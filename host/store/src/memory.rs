@@ -1,0 +1,296 @@
+//! The store of the simulation: all in memory, deterministic, with faults on demand.
+//!
+//! Two states are kept: what is there, and what a power loss leaves (everything up to the last
+//! strict write). What each call does to a state is in `state`, what it answers in `views`;
+//! which calls fail is decided by the [`Faults`] it was given.
+
+mod faults;
+mod state;
+mod views;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Timestamp};
+
+use crate::{
+    ActionView, AttemptView, DeliveryView, Durability, ErrorKind, LaneHead, ListMessages, Maintenance, MessageView,
+    Page, Pending, QueueView, Registered, Store, StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
+};
+
+pub use faults::{Answered, Call, Faults, NoFaults, Step};
+use state::State;
+
+/// A store in memory. Clones are the same store.
+#[derive(Clone)]
+pub struct MemoryStore {
+    inner: Arc<Mutex<Inner>>,
+    faults: Arc<dyn Faults>,
+}
+
+#[derive(Default)]
+struct Inner {
+    live: State,
+    /// What a power loss leaves, before `unflushed`.
+    durable: State,
+    /// Changes since then, in order.
+    unflushed: Vec<Change>,
+    /// Somebody registered since the process began.
+    registered: bool,
+    full: bool,
+    backups: HashMap<PathBuf, State>,
+}
+
+/// A change of a state, to be made again on the durable one.
+#[derive(Clone)]
+enum Change {
+    Register(Topology),
+    Write(WriteBatch),
+    Prune { interface: InterfaceId, before: Timestamp, now: Timestamp, limit: u32 },
+    Close,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        MemoryStore::new(Arc::new(NoFaults))
+    }
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new(faults: Arc<dyn Faults>) -> Self {
+        MemoryStore { inner: Arc::default(), faults }
+    }
+
+    /// The process died: the next [`Store::register`] is that of a new engine.
+    pub fn crash(&self) {
+        self.lock().registered = false;
+    }
+
+    /// The machine died: of the writes that were not flushed only the first `kept` are left.
+    pub fn lose_power(&self, kept: usize) {
+        let mut inner = self.lock();
+        let mut unflushed = std::mem::take(&mut inner.unflushed);
+        unflushed.truncate(kept);
+        for change in &unflushed {
+            inner.durable.apply(change);
+        }
+        inner.live = inner.durable.clone();
+        inner.registered = false;
+    }
+
+    /// How many writes a power loss would lose now.
+    pub fn unflushed(&self) -> usize {
+        self.lock().unflushed.len()
+    }
+
+    /// What [`Store::maintain`] says of the room.
+    pub fn set_full(&self, full: bool) {
+        self.lock().full = full;
+    }
+
+    /// A backup that was made before, as a store of its own.
+    pub fn open_backup(&self, path: &Path) -> Option<MemoryStore> {
+        let state = self.lock().backups.get(path)?.clone();
+        let inner = Inner { live: state.clone(), durable: state, ..Inner::default() };
+        Some(MemoryStore { inner: Arc::new(Mutex::new(inner)), faults: Arc::new(NoFaults) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A state is changed after all checks only, so it is whole even after a panic elsewhere.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a call between its two chances to fail. No lock is held while they are asked.
+    async fn call<T>(
+        &self,
+        call: Call,
+        run: impl FnOnce(&mut Inner) -> Result<T, StoreError> + Send,
+    ) -> Result<T, StoreError>
+    where
+        T: Send,
+    {
+        match self.faults.before(call).await {
+            Step::Go => {}
+            Step::Fail(kind) => return Err(StoreError::new(kind, format!("fault before `{}`", call.as_str()))),
+        }
+        let result = run(&mut self.lock())?;
+        match self.faults.after(call).await {
+            Answered::Given => Ok(result),
+            Answered::Lost => Err(StoreError::new(call.kind_of_lost(), format!("`{}` lost its answer", call.as_str()))),
+        }
+    }
+}
+
+impl Inner {
+    /// After a change of `live`: remembers it, and makes it durable where it was flushed.
+    fn changed(&mut self, change: Change, durability: Durability) {
+        self.unflushed.push(change);
+        match durability {
+            Durability::Relaxed => {}
+            Durability::Strict => {
+                for change in std::mem::take(&mut self.unflushed) {
+                    self.durable.apply(&change);
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    /// Makes a change that was already made on an equal state; there it succeeded.
+    fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Register(topology) => {
+                self.register(topology);
+            }
+            Change::Write(batch) => {
+                // An equal state gave the same answer before.
+                let _ = self.write(batch);
+            }
+            Change::Prune { interface, before, now, limit } => {
+                self.prune(*interface, *before, *now, *limit);
+            }
+            Change::Close => self.in_use = false,
+        }
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn register(&self, topology: &Topology) -> Result<Registered, StoreError> {
+        self.call(Call::Register, |inner| {
+            let unclean = inner.live.in_use && !inner.registered;
+            let interfaces = inner.live.register(topology);
+            inner.registered = true;
+            inner.changed(Change::Register(topology.clone()), Durability::Strict);
+            Ok(Registered { interfaces, unclean })
+        })
+        .await
+    }
+
+    async fn write(&self, batch: WriteBatch) -> Result<WriteOutcome, StoreError> {
+        self.call(Call::Write, |inner| {
+            let outcome = inner.live.write(&batch)?;
+            let durability = batch.durability;
+            inner.changed(Change::Write(batch), durability);
+            Ok(outcome)
+        })
+        .await
+    }
+
+    async fn find_mark(&self, mark: u64) -> Result<Option<WriteOutcome>, StoreError> {
+        self.call(Call::FindMark, |inner| {
+            Ok(inner.live.last_write.as_ref().filter(|last| last.0 == mark).map(|last| last.1.clone()))
+        })
+        .await
+    }
+
+    async fn destinations_with_work(&self) -> Result<Vec<DestinationId>, StoreError> {
+        self.call(Call::DestinationsWithWork, |inner| Ok(inner.live.destinations_with_work())).await
+    }
+
+    async fn lane_heads(&self, destination: DestinationId) -> Result<Vec<LaneHead>, StoreError> {
+        self.call(Call::LaneHeads, |inner| Ok(inner.live.lane_heads(destination))).await
+    }
+
+    async fn held_heads(&self, destination: DestinationId) -> Result<Vec<LaneHead>, StoreError> {
+        self.call(Call::HeldHeads, |inner| Ok(inner.live.held_heads(destination))).await
+    }
+
+    async fn read_lane(
+        &self,
+        destination: DestinationId,
+        lane: Lane,
+        after: MessageId,
+        limit: u32,
+    ) -> Result<Vec<Pending>, StoreError> {
+        self.call(Call::ReadLane, |inner| Ok(inner.live.read_lane(destination, lane, after, limit))).await
+    }
+
+    async fn read_due(
+        &self,
+        destination: DestinationId,
+        until: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<Pending>, StoreError> {
+        self.call(Call::ReadDue, |inner| Ok(inner.live.read_due(destination, until, limit))).await
+    }
+
+    async fn next_due(&self, destination: DestinationId, after: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        self.call(Call::NextDue, |inner| Ok(inner.live.next_due(destination, after))).await
+    }
+
+    async fn load_messages(&self, ids: &[MessageId]) -> Result<Vec<StoredMessage>, StoreError> {
+        self.call(Call::LoadMessages, |inner| Ok(inner.live.load_messages(ids))).await
+    }
+
+    async fn list_queues(&self) -> Result<Vec<QueueView>, StoreError> {
+        self.call(Call::ListQueues, |inner| Ok(inner.live.list_queues())).await
+    }
+
+    async fn list_messages(&self, list: &ListMessages) -> Result<Page<MessageView>, StoreError> {
+        self.call(Call::ListMessages, |inner| Ok(inner.live.list_messages(list))).await
+    }
+
+    async fn get_message(&self, id: MessageId) -> Result<Option<MessageView>, StoreError> {
+        self.call(Call::GetMessage, |inner| Ok(inner.live.get_message(id))).await
+    }
+
+    async fn list_deliveries(&self, id: MessageId) -> Result<Vec<DeliveryView>, StoreError> {
+        self.call(Call::ListDeliveries, |inner| Ok(inner.live.list_deliveries(id))).await
+    }
+
+    async fn list_attempts(&self, id: MessageId) -> Result<Vec<AttemptView>, StoreError> {
+        self.call(Call::ListAttempts, |inner| Ok(inner.live.list_attempts(id))).await
+    }
+
+    async fn list_actions(&self, id: MessageId) -> Result<Vec<ActionView>, StoreError> {
+        self.call(Call::ListActions, |inner| Ok(inner.live.list_actions(id))).await
+    }
+
+    async fn prune(
+        &self,
+        interface: InterfaceId,
+        before: Timestamp,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        self.call(Call::Prune, |inner| {
+            let pruned = inner.live.prune(interface, before, now, limit);
+            inner.changed(Change::Prune { interface, before, now, limit }, Durability::Relaxed);
+            Ok(pruned)
+        })
+        .await
+    }
+
+    async fn backup(&self, target: &Path) -> Result<(), StoreError> {
+        self.call(Call::Backup, |inner| {
+            if inner.backups.contains_key(target) {
+                let text = format!("`{}` exists already", target.display());
+                return Err(StoreError::new(ErrorKind::Refused, text));
+            }
+            let state = inner.live.clone();
+            inner.backups.insert(target.to_path_buf(), state);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn maintain(&self, _free_wait: Duration) -> Result<Maintenance, StoreError> {
+        self.call(Call::Maintain, |inner| Ok(Maintenance { full: inner.full, free_bytes: None, log_bytes: 0 })).await
+    }
+
+    async fn close(&self) -> Result<(), StoreError> {
+        self.call(Call::Close, |inner| {
+            inner.live.in_use = false;
+            inner.registered = false;
+            inner.changed(Change::Close, Durability::Strict);
+            Ok(())
+        })
+        .await
+    }
+}

@@ -1,0 +1,72 @@
+//! The numbers a store has given out, and what it refuses because of them.
+//!
+//! Both adapters and the in-memory store refuse the same rows for the same reasons, before
+//! anything is written.
+
+use std::collections::HashSet;
+
+use portway_model::{DestinationId, InterfaceId};
+
+use crate::{ErrorKind, NewMessage, Registered, Settled, StoreError, WriteBatch};
+
+/// Numbers of interfaces and destinations, present and past.
+#[derive(Clone, Debug, Default)]
+pub struct Numbers {
+    interfaces: HashSet<InterfaceId>,
+    destinations: HashSet<DestinationId>,
+}
+
+impl Numbers {
+    /// Nothing is known yet.
+    pub fn new() -> Self {
+        Numbers::default()
+    }
+
+    /// Adds an interface and its destinations.
+    pub fn insert(&mut self, interface: InterfaceId, destinations: impl IntoIterator<Item = DestinationId>) {
+        self.interfaces.insert(interface);
+        self.destinations.extend(destinations);
+    }
+
+    /// Adds what was just registered.
+    pub fn insert_all(&mut self, registered: &Registered) {
+        for (interface, destinations) in &registered.interfaces {
+            self.insert(*interface, destinations.iter().copied());
+        }
+    }
+
+    /// Refuses a batch with a message that cannot be stored.
+    pub fn check(&self, batch: &WriteBatch) -> Result<(), StoreError> {
+        batch.messages.iter().try_for_each(|message| self.check_message(message))?;
+        for result in &batch.results {
+            if let Settled::Routed(messages) = &result.settled {
+                messages.iter().try_for_each(|message| self.check_message(message))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_message(&self, message: &NewMessage) -> Result<(), StoreError> {
+        if !self.interfaces.contains(&message.interface) {
+            let text = format!("interface number {} is not registered", message.interface);
+            return Err(StoreError::new(ErrorKind::Refused, text));
+        }
+        let deliveries = &message.deliveries;
+        if let Some(unknown) = deliveries.iter().find(|delivery| !self.destinations.contains(&delivery.destination)) {
+            let text = format!("destination number {} is not registered", unknown.destination);
+            return Err(StoreError::new(ErrorKind::Refused, text));
+        }
+        // Lists are nearly always in rising order, which needs no set.
+        if deliveries.is_sorted_by(|a, b| a.destination < b.destination) {
+            return Ok(());
+        }
+        let mut seen = HashSet::new();
+        match deliveries.iter().find(|delivery| !seen.insert(delivery.destination)) {
+            None => Ok(()),
+            Some(twice) => {
+                let text = format!("destination number {} stands twice in one message", twice.destination);
+                Err(StoreError::new(ErrorKind::Refused, text))
+            }
+        }
+    }
+}
