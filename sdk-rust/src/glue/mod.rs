@@ -1,0 +1,10 @@
+//! From the generated types to the SDK's own, one module a kind. WebAssembly only.
+//!
+//! Fields are moved, never copied: what this costs is a walk over the messages of a call.
+
+pub mod convert;
+pub mod http_sender;
+pub mod sender;
+pub mod services;
+pub mod stream_source;
+pub mod transform;

@@ -1,0 +1,317 @@
+//! The services natively: stand-ins on the stage that [`crate::testing`] sets.
+//!
+//! Has the same names as `host/wasm.rs`.
+
+use std::sync::Arc;
+
+use crate::blobs::Error as BlobError;
+use crate::connect::Error as ConnectError;
+use crate::files::{Entry, Error as FileError, Move, OnExists};
+use crate::log::Level;
+use crate::testing::{Event, PeerRead, PeerScript, Stage, with_stage};
+use crate::text::Error as TextError;
+
+/// Bytes that would stay in the host.
+#[derive(Clone, Debug)]
+pub struct Blob(Arc<Vec<u8>>);
+
+impl Blob {
+    pub fn size(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    pub fn read(&self, offset: u64, len: u32) -> Result<Vec<u8>, BlobError> {
+        part(&self.0, offset, u64::from(len)).map(<[u8]>::to_vec).ok_or(BlobError::OutOfRange)
+    }
+}
+
+/// From an offset, shorter at the end; none: the offset is behind the end.
+fn part(bytes: &[u8], offset: u64, len: u64) -> Option<&[u8]> {
+    let rest = bytes.get(usize::try_from(offset).ok()?..)?;
+    let len = usize::try_from(len).unwrap_or(usize::MAX).min(rest.len());
+    rest.get(..len)
+}
+
+#[derive(Debug)]
+pub struct BlobWriter(Vec<u8>);
+
+impl BlobWriter {
+    pub fn new() -> Self {
+        BlobWriter(Vec::new())
+    }
+
+    pub fn write(&mut self, chunk: &[u8]) -> Result<(), BlobError> {
+        self.0.extend_from_slice(chunk);
+        Ok(())
+    }
+
+    pub fn copy(&mut self, source: &Blob, offset: u64, len: u64) -> Result<(), BlobError> {
+        let bytes = part(&source.0, offset, len).filter(|bytes| bytes.len() as u64 == len);
+        self.0.extend_from_slice(bytes.ok_or(BlobError::OutOfRange)?);
+        Ok(())
+    }
+
+    pub fn finish(self) -> Result<Blob, BlobError> {
+        Ok(Blob(Arc::new(self.0)))
+    }
+}
+
+pub fn log_write(level: Level, text: &str) {
+    with_stage(|stage| stage.logs.push((level, text.to_owned())));
+}
+
+pub fn log_notice(code: &str, text: &str) {
+    with_stage(|stage| stage.notices.push((code.to_owned(), text.to_owned())));
+}
+
+pub fn progress_begin(index: u32) {
+    note(Event::Begin(index));
+}
+
+pub fn progress_sent(index: u32) {
+    note(Event::Sent(index));
+}
+
+fn note(event: Event) {
+    with_stage(|stage| stage.events.push(event));
+}
+
+pub fn text_decode(bytes: &[u8], charset: &str) -> Result<String, TextError> {
+    let last = last_character(charset)?;
+    match bytes.iter().position(|byte| *byte > last) {
+        Some(at) => Err(malformed(at)),
+        None => Ok(bytes.iter().map(|byte| char::from(*byte)).collect()),
+    }
+}
+
+pub fn text_encode(text: &str, charset: &str) -> Result<Vec<u8>, TextError> {
+    let last = last_character(charset)?;
+    let bytes = text.char_indices().map(|(at, character)| match u8::try_from(character) {
+        Ok(byte) if byte <= last => Ok(byte),
+        _ => Err(malformed(at)),
+    });
+    bytes.collect()
+}
+
+fn malformed(at: usize) -> TextError {
+    TextError::Malformed(u32::try_from(at).unwrap_or(u32::MAX))
+}
+
+/// ASCII and latin-1 are all that is known natively.
+fn last_character(charset: &str) -> Result<u8, TextError> {
+    match charset.to_ascii_lowercase().as_str() {
+        "ascii" | "us-ascii" => Ok(0x7F),
+        "8859/1" | "iso-8859-1" | "latin1" => Ok(0xFF),
+        _ => Err(TextError::UnknownCharset),
+    }
+}
+
+#[derive(Debug)]
+pub struct Connection {
+    name: String,
+    fresh: bool,
+    /// None: it was given back.
+    script: Option<PeerScript>,
+}
+
+pub fn connect_open(name: &str) -> Result<Connection, ConnectError> {
+    with_stage(|stage| {
+        let kept = stage.kept.remove(name);
+        let fresh = kept.is_none();
+        stage.events.push(Event::Open { peer: name.to_owned(), fresh });
+        let script = match kept {
+            Some(script) => Ok(script),
+            None => stage
+                .peers
+                .get_mut(name)
+                .and_then(|dials| dials.pop_front())
+                .unwrap_or(Err(ConnectError::Denied)),
+        };
+        Ok(Connection { name: name.to_owned(), fresh, script: Some(script?) })
+    })
+}
+
+impl Connection {
+    pub fn is_fresh(&self) -> bool {
+        self.fresh
+    }
+
+    pub fn write(&mut self, bytes: &[u8], _timeout_ms: u32) -> Result<(), ConnectError> {
+        let result = self.script.as_mut().and_then(|script| script.writes.pop_front()).unwrap_or(Ok(()));
+        if result.is_ok() {
+            note(Event::Write(bytes.to_vec()));
+        }
+        result
+    }
+
+    pub fn read(&mut self, max: u32, _timeout_ms: u32) -> Result<Vec<u8>, ConnectError> {
+        let Some(script) = self.script.as_mut() else { return Err(ConnectError::Closed) };
+        match script.reads.pop_front() {
+            None => Err(ConnectError::Timeout),
+            Some(PeerRead::Fails(error)) => Err(error),
+            Some(PeerRead::Bytes(mut bytes)) => {
+                let max = usize::try_from(max).unwrap_or(usize::MAX);
+                if bytes.len() > max {
+                    script.reads.push_front(PeerRead::Bytes(bytes.split_off(max)));
+                }
+                Ok(bytes)
+            }
+        }
+    }
+
+    pub fn keep(mut self) {
+        if let Some(script) = self.script.take() {
+            with_stage(|stage| {
+                stage.events.push(Event::Keep);
+                stage.kept.insert(self.name.clone(), script);
+            });
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if self.script.is_some() {
+            note(Event::Close);
+        }
+    }
+}
+
+/// An open file: what was in it when it was opened.
+#[derive(Debug)]
+pub struct File {
+    path: String,
+    bytes: Vec<u8>,
+}
+
+impl File {
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    pub fn identity(&self) -> String {
+        self.path.clone()
+    }
+
+    pub fn read(&self, offset: u64, len: u32) -> Result<Vec<u8>, FileError> {
+        let bytes = part(&self.bytes, offset, u64::from(len));
+        bytes.map(<[u8]>::to_vec).ok_or_else(|| FileError::Other("behind the end".into()))
+    }
+
+    pub fn slice(&self, offset: u64, len: u64) -> Result<Blob, FileError> {
+        let bytes = part(&self.bytes, offset, len).filter(|bytes| bytes.len() as u64 == len);
+        let bytes = bytes.ok_or_else(|| FileError::Other("behind the end".into()))?;
+        Ok(Blob(Arc::new(bytes.to_vec())))
+    }
+}
+
+type Folder = std::collections::BTreeMap<String, Vec<u8>>;
+
+/// Runs one operation, unless the stage says that it fails.
+fn on_folder<T>(
+    operation: &str,
+    folder: &str,
+    run: impl FnOnce(&mut Folder) -> Result<T, FileError>,
+) -> Result<T, FileError> {
+    with_stage(|stage| {
+        if let Some(error) = stage.take_file_failure(operation) {
+            return Err(error);
+        }
+        run(stage.folders.get_mut(folder).ok_or(FileError::Denied)?)
+    })
+}
+
+fn entry(path: &str, bytes: &[u8]) -> Entry {
+    Entry {
+        name: path.rsplit('/').next().unwrap_or(path).to_owned(),
+        size: bytes.len() as u64,
+        modified_ms: 0,
+        identity: path.to_owned(),
+        is_folder: false,
+    }
+}
+
+pub fn files_scan(
+    folder: &str,
+    path: &str,
+    after: Option<&str>,
+    limit: u32,
+) -> Result<Vec<Entry>, FileError> {
+    on_folder("scan", folder, |files| {
+        let prefix = if path.is_empty() { String::new() } else { format!("{path}/") };
+        let inside = files.iter().filter_map(|(path, bytes)| {
+            let name = path.strip_prefix(&prefix)?;
+            let wanted = !name.contains('/') && after.is_none_or(|after| name > after);
+            wanted.then(|| entry(path, bytes))
+        });
+        Ok(inside.take(usize::try_from(limit).unwrap_or(usize::MAX)).collect())
+    })
+}
+
+pub fn files_stat(folder: &str, path: &str) -> Result<Entry, FileError> {
+    on_folder("stat", folder, |files| {
+        files.get(path).map(|bytes| entry(path, bytes)).ok_or(FileError::NotFound)
+    })
+}
+
+pub fn files_open(folder: &str, path: &str) -> Result<File, FileError> {
+    on_folder("open", folder, |files| {
+        let bytes = files.get(path).cloned().ok_or(FileError::NotFound)?;
+        Ok(File { path: path.to_owned(), bytes })
+    })
+}
+
+pub fn files_put(folder: &str, path: &str, bytes: &[u8], on_exists: OnExists) -> Result<(), FileError> {
+    on_folder("put", folder, |files| {
+        if on_exists == OnExists::Fail && files.contains_key(path) {
+            return Err(FileError::Exists);
+        }
+        files.insert(path.to_owned(), bytes.to_vec());
+        Ok(())
+    })?;
+    note(Event::Put { folder: folder.to_owned(), path: path.to_owned(), bytes: bytes.to_vec() });
+    Ok(())
+}
+
+pub fn files_put_blob(folder: &str, path: &str, blob: &Blob, on_exists: OnExists) -> Result<(), FileError> {
+    files_put(folder, path, &blob.0, on_exists)
+}
+
+pub fn files_append(folder: &str, path: &str, bytes: &[u8]) -> Result<(), FileError> {
+    on_folder("append", folder, |files| {
+        files.entry(path.to_owned()).or_default().extend_from_slice(bytes);
+        Ok(())
+    })?;
+    note(Event::Append { folder: folder.to_owned(), path: path.to_owned(), bytes: bytes.to_vec() });
+    Ok(())
+}
+
+pub fn files_sync(folder: &str, path: &str) -> Result<(), FileError> {
+    on_folder("sync", folder, |_| Ok(()))?;
+    note(Event::Sync { folder: folder.to_owned(), path: path.to_owned() });
+    Ok(())
+}
+
+pub fn files_move(from_to: Move<'_>) -> Result<(), FileError> {
+    let taken = on_folder("stat", from_to.to_folder, |files| Ok(files.contains_key(from_to.to_path)))?;
+    if taken && from_to.on_exists == OnExists::Fail {
+        return Err(FileError::Exists);
+    }
+    let bytes =
+        on_folder("move", from_to.folder, |files| files.remove(from_to.path).ok_or(FileError::NotFound))?;
+    on_folder("move", from_to.to_folder, |files| {
+        files.insert(from_to.to_path.to_owned(), bytes);
+        Ok(())
+    })
+}
+
+pub fn files_remove(folder: &str, path: &str) -> Result<(), FileError> {
+    on_folder("remove", folder, |files| files.remove(path).map(drop).ok_or(FileError::NotFound))
+}
+
+impl Stage {
+    fn take_file_failure(&mut self, operation: &str) -> Option<FileError> {
+        let at = self.file_failures.iter().position(|(wanted, _)| wanted == operation)?;
+        Some(self.file_failures.remove(at).1)
+    }
+}

@@ -1,0 +1,225 @@
+//! The services in the host: calls of the generated imports.
+//!
+//! Has the same names as `host/native.rs`.
+
+use crate::blobs::Error as BlobError;
+use crate::connect::Error as ConnectError;
+use crate::files::{Entry, Error as FileError, Move, OnExists};
+use crate::glue::services::portway::host as wit;
+use crate::log::Level;
+use crate::text::Error as TextError;
+
+/// Bytes that stay in the host.
+#[derive(Debug)]
+pub struct Blob(pub wit::blobs::Blob);
+
+impl Blob {
+    pub fn size(&self) -> u64 {
+        self.0.size()
+    }
+
+    pub fn read(&self, offset: u64, len: u32) -> Result<Vec<u8>, BlobError> {
+        self.0.read(offset, len).map_err(blob_error)
+    }
+}
+
+#[derive(Debug)]
+pub struct BlobWriter(wit::blobs::Writer);
+
+impl BlobWriter {
+    pub fn new() -> Self {
+        BlobWriter(wit::blobs::Writer::new())
+    }
+
+    pub fn write(&mut self, chunk: &[u8]) -> Result<(), BlobError> {
+        self.0.write(chunk).map_err(blob_error)
+    }
+
+    pub fn copy(&mut self, source: &Blob, offset: u64, len: u64) -> Result<(), BlobError> {
+        self.0.copy(&source.0, offset, len).map_err(blob_error)
+    }
+
+    pub fn finish(self) -> Result<Blob, BlobError> {
+        wit::blobs::Writer::finish(self.0).map(Blob).map_err(blob_error)
+    }
+}
+
+fn blob_error(error: wit::blobs::Error) -> BlobError {
+    match error {
+        wit::blobs::Error::Gone => BlobError::Gone,
+        wit::blobs::Error::OutOfRange => BlobError::OutOfRange,
+        wit::blobs::Error::QuotaExceeded => BlobError::QuotaExceeded,
+        wit::blobs::Error::Unavailable(text) => BlobError::Unavailable(text),
+        wit::blobs::Error::Other(text) => BlobError::Other(text),
+    }
+}
+
+pub fn log_write(level: Level, text: &str) {
+    let level = match level {
+        Level::Trace => wit::log::Level::Trace,
+        Level::Debug => wit::log::Level::Debug,
+        Level::Info => wit::log::Level::Info,
+        Level::Warn => wit::log::Level::Warn,
+        Level::Error => wit::log::Level::Error,
+    };
+    wit::log::write(level, text);
+}
+
+pub fn log_notice(code: &str, text: &str) {
+    wit::log::notice(code, text);
+}
+
+pub fn progress_begin(index: u32) {
+    wit::progress::begin(index);
+}
+
+pub fn progress_sent(index: u32) {
+    wit::progress::sent(index);
+}
+
+pub fn text_decode(bytes: &[u8], charset: &str) -> Result<String, TextError> {
+    wit::text::decode(bytes, charset).map_err(text_error)
+}
+
+pub fn text_encode(text: &str, charset: &str) -> Result<Vec<u8>, TextError> {
+    wit::text::encode(text, charset).map_err(text_error)
+}
+
+fn text_error(error: wit::text::Error) -> TextError {
+    match error {
+        wit::text::Error::UnknownCharset => TextError::UnknownCharset,
+        wit::text::Error::Malformed(at) => TextError::Malformed(at),
+        wit::text::Error::Other(text) => TextError::Other(text),
+    }
+}
+
+#[derive(Debug)]
+pub struct Connection(wit::connect::Connection);
+
+pub fn connect_open(name: &str) -> Result<Connection, ConnectError> {
+    wit::connect::open(name).map(Connection).map_err(connect_error)
+}
+
+impl Connection {
+    pub fn is_fresh(&self) -> bool {
+        self.0.is_fresh()
+    }
+
+    pub fn write(&mut self, bytes: &[u8], timeout_ms: u32) -> Result<(), ConnectError> {
+        self.0.write(bytes, timeout_ms).map_err(connect_error)
+    }
+
+    pub fn read(&mut self, max: u32, timeout_ms: u32) -> Result<Vec<u8>, ConnectError> {
+        self.0.read(max, timeout_ms).map_err(connect_error)
+    }
+
+    pub fn keep(self) {
+        wit::connect::Connection::keep(self.0);
+    }
+}
+
+fn connect_error(error: wit::connect::Error) -> ConnectError {
+    match error {
+        wit::connect::Error::Denied => ConnectError::Denied,
+        wit::connect::Error::Busy => ConnectError::Busy,
+        wit::connect::Error::Unreachable(text) => ConnectError::Unreachable(text),
+        wit::connect::Error::Timeout => ConnectError::Timeout,
+        wit::connect::Error::Closed => ConnectError::Closed,
+        wit::connect::Error::Other(text) => ConnectError::Other(text),
+    }
+}
+
+/// An open file.
+#[derive(Debug)]
+pub struct File(wit::files::File);
+
+impl File {
+    pub fn size(&self) -> u64 {
+        self.0.size()
+    }
+
+    pub fn identity(&self) -> String {
+        self.0.identity()
+    }
+
+    pub fn read(&self, offset: u64, len: u32) -> Result<Vec<u8>, FileError> {
+        self.0.read(offset, len).map_err(file_error)
+    }
+
+    pub fn slice(&self, offset: u64, len: u64) -> Result<Blob, FileError> {
+        self.0.slice(offset, len).map(Blob).map_err(file_error)
+    }
+}
+
+fn file_error(error: wit::files::Error) -> FileError {
+    match error {
+        wit::files::Error::Denied => FileError::Denied,
+        wit::files::Error::NotFound => FileError::NotFound,
+        wit::files::Error::Exists => FileError::Exists,
+        wit::files::Error::NotAFile => FileError::NotAFile,
+        wit::files::Error::Full => FileError::Full,
+        wit::files::Error::Unsupported => FileError::Unsupported,
+        wit::files::Error::Unavailable(text) => FileError::Unavailable(text),
+        wit::files::Error::Other(text) => FileError::Other(text),
+    }
+}
+
+fn on_exists(on_exists: OnExists) -> wit::files::OnExists {
+    match on_exists {
+        OnExists::Fail => wit::files::OnExists::Fail,
+        OnExists::Replace => wit::files::OnExists::Replace,
+    }
+}
+
+fn entry(entry: wit::files::Entry) -> Entry {
+    Entry {
+        name: entry.name,
+        size: entry.size,
+        modified_ms: entry.modified_ms,
+        identity: entry.identity,
+        is_folder: entry.is_folder,
+    }
+}
+
+pub fn files_scan(
+    folder: &str,
+    path: &str,
+    after: Option<&str>,
+    limit: u32,
+) -> Result<Vec<Entry>, FileError> {
+    let entries = wit::files::scan(folder, path, after, limit).map_err(file_error)?;
+    Ok(entries.into_iter().map(entry).collect())
+}
+
+pub fn files_stat(folder: &str, path: &str) -> Result<Entry, FileError> {
+    wit::files::stat(folder, path).map(entry).map_err(file_error)
+}
+
+pub fn files_open(folder: &str, path: &str) -> Result<File, FileError> {
+    wit::files::open(folder, path).map(File).map_err(file_error)
+}
+
+pub fn files_put(folder: &str, path: &str, bytes: &[u8], taken: OnExists) -> Result<(), FileError> {
+    wit::files::put(folder, path, bytes, on_exists(taken)).map_err(file_error)
+}
+
+pub fn files_put_blob(folder: &str, path: &str, blob: &Blob, taken: OnExists) -> Result<(), FileError> {
+    wit::files::put_blob(folder, path, &blob.0, on_exists(taken)).map_err(file_error)
+}
+
+pub fn files_append(folder: &str, path: &str, bytes: &[u8]) -> Result<(), FileError> {
+    wit::files::append(folder, path, bytes).map_err(file_error)
+}
+
+pub fn files_sync(folder: &str, path: &str) -> Result<(), FileError> {
+    wit::files::sync(folder, path).map_err(file_error)
+}
+
+pub fn files_move(from_to: Move<'_>) -> Result<(), FileError> {
+    let Move { folder, path, to_folder, to_path, on_exists: taken } = from_to;
+    wit::files::move_(folder, path, to_folder, to_path, on_exists(taken)).map_err(file_error)
+}
+
+pub fn files_remove(folder: &str, path: &str) -> Result<(), FileError> {
+    wit::files::remove(folder, path).map_err(file_error)
+}

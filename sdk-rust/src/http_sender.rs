@@ -1,0 +1,173 @@
+//! Senders that need one HTTP request a message: they say what to ask and judge the
+//! answer, the host does the rest.
+
+use serde::de::DeserializeOwned;
+
+use crate::{Answer, Body, Call, Context, Failure, Message, Problem, SendVerdict, Trouble, progress};
+
+/// A plugin that sends each message with one HTTP request. It does no IO itself.
+pub trait HttpSender: Sized + 'static {
+    /// Read from the destination's settings; [`NoSettings`](crate::NoSettings) where there are none.
+    type Settings: DeserializeOwned;
+
+    /// Takes the settings; a failure is shown to whoever wrote them.
+    fn open(settings: Self::Settings, context: &Context) -> Result<Self, Failure>;
+
+    /// What to ask for one message. An error by `?` quarantines it.
+    fn prepare(&mut self, call: &Call, message: &Message) -> Result<Plan, Problem>;
+
+    /// What the answer means. Another instance may have prepared the request: all that is
+    /// needed is in the ticket.
+    fn judge(&mut self, reply: HttpReply) -> Result<Answer, Problem>;
+}
+
+/// What to do with one message.
+#[derive(Debug)]
+pub enum Plan {
+    Ask(Ask),
+    /// No request needed.
+    Decided(SendVerdict),
+}
+
+/// A request, and what is needed to judge its answer.
+#[derive(Debug)]
+pub struct Ask {
+    pub request: Request,
+    /// Comes back in the reply unchanged, at most 4 KiB.
+    pub ticket: Vec<u8>,
+}
+
+impl From<Request> for Plan {
+    fn from(request: Request) -> Self {
+        Plan::Ask(Ask { request, ticket: Vec::new() })
+    }
+}
+
+/// One request.
+#[derive(Debug)]
+pub struct Request {
+    pub method: String,
+    /// `name:/path?query` for a granted API, or an absolute URL of a granted host.
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub content: RequestContent,
+    /// None: the grant's own limit. Never above it.
+    pub timeout_ms: Option<u32>,
+}
+
+/// What is sent.
+#[derive(Debug)]
+pub enum RequestContent {
+    None,
+    Body(Body),
+    /// The body of the message at hand, unchanged and uncopied.
+    OfMessage,
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub struct HttpReply {
+    pub outcome: Result<Response, HttpError>,
+    pub ticket: Vec<u8>,
+}
+
+/// One answer.
+#[derive(Debug)]
+pub struct Response {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Body,
+}
+
+impl Response {
+    /// The first value of a header, whose name may be in any case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HttpError {
+    Denied(String),
+    Timeout,
+    Unreachable(String),
+    /// The answer is longer than the grant allows.
+    TooLarge,
+    /// The request cannot be made.
+    Invalid(String),
+    Other(String),
+}
+
+impl std::fmt::Display for HttpError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            HttpError::Denied(text) => write!(f, "the request is not granted: {text}"),
+            HttpError::Timeout => f.write_str("no answer in time"),
+            HttpError::Unreachable(text) => write!(f, "the server cannot be reached: {text}"),
+            HttpError::TooLarge => f.write_str("the answer is longer than allowed"),
+            HttpError::Invalid(text) => write!(f, "the request cannot be made: {text}"),
+            HttpError::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for HttpError {}
+
+/// One plan a message, in order, telling the host where it is. Trouble ends the call:
+/// nothing was asked yet.
+pub fn prepare_each<S: HttpSender>(
+    sender: &mut S,
+    call: &Call,
+    messages: &[Message],
+) -> Result<Vec<Plan>, Trouble> {
+    let mut plans = Vec::with_capacity(messages.len());
+    for (index, message) in messages.iter().enumerate() {
+        progress::begin(index);
+        plans.push(match sender.prepare(call, message) {
+            Ok(plan) => plan,
+            Err(Problem::Quarantine(failure)) => Plan::Decided(SendVerdict::Quarantine(failure)),
+            Err(Problem::Retry(later)) => Plan::Decided(SendVerdict::Retry(later)),
+            Err(Problem::Trouble(trouble)) => return Err(trouble),
+        });
+    }
+    Ok(plans)
+}
+
+/// One verdict a reply, in order. Trouble is the result where no message got a verdict of
+/// its own, else the messages that met it count as untried.
+pub fn judge_each<S: HttpSender>(
+    sender: &mut S,
+    replies: Vec<HttpReply>,
+) -> Result<Vec<SendVerdict>, Trouble> {
+    let mut verdicts = Vec::with_capacity(replies.len());
+    let mut first_trouble = None;
+    for (index, reply) in replies.into_iter().enumerate() {
+        progress::begin(index);
+        verdicts.push(match sender.judge(reply) {
+            Ok(answer) => SendVerdict::Sent(answer),
+            Err(Problem::Quarantine(failure)) => SendVerdict::Quarantine(failure),
+            Err(Problem::Retry(later)) => SendVerdict::Retry(later),
+            Err(Problem::Trouble(trouble)) => {
+                first_trouble.get_or_insert(trouble);
+                SendVerdict::Untried
+            }
+        });
+    }
+    let nothing_done = verdicts.iter().all(|verdict| *verdict == SendVerdict::Untried);
+    match first_trouble {
+        Some(trouble) if nothing_done => Err(trouble),
+        _ => Ok(verdicts),
+    }
+}
+
+/// Makes a type that implements [`HttpSender`] the plugin. Natively it only checks the type.
+#[macro_export]
+macro_rules! export_http_sender {
+    ($plugin:ty) => {
+        $crate::__export!(http_sender, HttpSender, $plugin);
+    };
+}

@@ -1,0 +1,69 @@
+//! TCP and TLS connections by the name of a granted slot. The host dials, keeps and
+//! closes.
+
+use std::time::Duration;
+
+use crate::host;
+
+/// Why there is no connection, or why it did not do what was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    Denied,
+    /// As many connections as allowed are in use.
+    Busy,
+    Unreachable(String),
+    Timeout,
+    Closed,
+    Other(String),
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Error::Denied => f.write_str("the connection is not granted"),
+            Error::Busy => f.write_str("as many connections as allowed are in use"),
+            Error::Unreachable(text) => write!(f, "the peer cannot be reached: {text}"),
+            Error::Timeout => f.write_str("the peer did not answer in time"),
+            Error::Closed => f.write_str("the peer closed the connection"),
+            Error::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// A connection that is this call's alone. Dropped without [`Connection::keep`] it is
+/// closed.
+#[derive(Debug)]
+pub struct Connection(host::Connection);
+
+/// One that was kept, or a new one.
+pub fn open(name: &str) -> Result<Connection, Error> {
+    host::connect_open(name).map(Connection)
+}
+
+impl Connection {
+    /// True: just dialled, nothing was said on it.
+    pub fn is_fresh(&self) -> bool {
+        self.0.is_fresh()
+    }
+
+    /// All of the bytes, or an error.
+    pub fn write(&mut self, bytes: &[u8], timeout: Duration) -> Result<(), Error> {
+        self.0.write(bytes, millis(timeout))
+    }
+
+    /// At most `max` bytes; none: the peer has closed.
+    pub fn read(&mut self, max: u32, timeout: Duration) -> Result<Vec<u8>, Error> {
+        self.0.read(max, millis(timeout))
+    }
+
+    /// Gives it back for a later call.
+    pub fn keep(self) {
+        self.0.keep();
+    }
+}
+
+fn millis(timeout: Duration) -> u32 {
+    u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).clamp(1, i32::MAX as u32)
+}

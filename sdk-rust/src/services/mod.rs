@@ -1,0 +1,9 @@
+//! The host's services, each a module; natively each has a stand-in (see
+//! [`testing`](../testing/index.html)).
+
+pub mod blobs;
+pub mod connect;
+pub mod files;
+pub mod log;
+pub mod progress;
+pub mod text;

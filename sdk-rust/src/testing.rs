@@ -1,0 +1,173 @@
+//! The stage that native tests play on: stand-ins for the host's services.
+//!
+//! Each thread has its own, so tests do not disturb one another; [`reset`] clears it.
+//! Folders and peers exist once a test has granted them, everything else is denied, as in
+//! the host.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::log::Level;
+use crate::{connect, files};
+
+/// What a plugin did, in the order it did it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// `progress::begin`
+    Begin(u32),
+    /// `progress::sent`
+    Sent(u32),
+    Append {
+        folder: String,
+        path: String,
+        bytes: Vec<u8>,
+    },
+    Sync {
+        folder: String,
+        path: String,
+    },
+    Put {
+        folder: String,
+        path: String,
+        bytes: Vec<u8>,
+    },
+    Open {
+        peer: String,
+        fresh: bool,
+    },
+    Write(Vec<u8>),
+    Keep,
+    /// A connection was dropped without being kept.
+    Close,
+}
+
+/// What a read from a peer gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PeerRead {
+    /// No bytes: the peer has closed.
+    Bytes(Vec<u8>),
+    Fails(connect::Error),
+}
+
+/// What a peer does on one connection. When the reads are used up it stays silent: the
+/// next read times out.
+#[derive(Clone, Debug, Default)]
+pub struct PeerScript {
+    pub(crate) reads: VecDeque<PeerRead>,
+    pub(crate) writes: VecDeque<Result<(), connect::Error>>,
+}
+
+impl PeerScript {
+    /// A peer that takes everything and says nothing.
+    pub fn new() -> Self {
+        PeerScript::default()
+    }
+
+    /// The next read gives these bytes; none: the peer has closed.
+    pub fn says(mut self, bytes: impl AsRef<[u8]>) -> Self {
+        self.reads.push_back(PeerRead::Bytes(bytes.as_ref().to_vec()));
+        self
+    }
+
+    /// The next read fails.
+    pub fn read_fails(mut self, error: connect::Error) -> Self {
+        self.reads.push_back(PeerRead::Fails(error));
+        self
+    }
+
+    /// The next write works.
+    pub fn write_works(mut self) -> Self {
+        self.writes.push_back(Ok(()));
+        self
+    }
+
+    /// The next write fails.
+    pub fn write_fails(mut self, error: connect::Error) -> Self {
+        self.writes.push_back(Err(error));
+        self
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Stage {
+    pub events: Vec<Event>,
+    pub logs: Vec<(Level, String)>,
+    pub notices: Vec<(String, String)>,
+    pub folders: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
+    pub file_failures: Vec<(String, files::Error)>,
+    pub peers: BTreeMap<String, VecDeque<Result<PeerScript, connect::Error>>>,
+    pub kept: BTreeMap<String, PeerScript>,
+}
+
+thread_local! {
+    static STAGE: RefCell<Stage> = RefCell::default();
+}
+
+pub(crate) fn with_stage<T>(run: impl FnOnce(&mut Stage) -> T) -> T {
+    STAGE.with_borrow_mut(run)
+}
+
+/// Clears the stage.
+pub fn reset() {
+    with_stage(|stage| *stage = Stage::default());
+}
+
+/// What the plugin did so far.
+pub fn events() -> Vec<Event> {
+    with_stage(|stage| stage.events.clone())
+}
+
+/// What the plugin did since this was asked last.
+pub fn take_events() -> Vec<Event> {
+    with_stage(|stage| std::mem::take(&mut stage.events))
+}
+
+/// The log lines so far.
+pub fn logs() -> Vec<(Level, String)> {
+    with_stage(|stage| stage.logs.clone())
+}
+
+/// The notices so far: code and text.
+pub fn notices() -> Vec<(String, String)> {
+    with_stage(|stage| stage.notices.clone())
+}
+
+/// Grants a folder.
+pub fn grant_folder(name: &str) {
+    with_stage(|stage| {
+        stage.folders.entry(name.to_owned()).or_default();
+    });
+}
+
+/// What is in a file; none: there is no such file.
+pub fn file(folder: &str, path: &str) -> Option<Vec<u8>> {
+    with_stage(|stage| stage.folders.get(folder)?.get(path).cloned())
+}
+
+/// The paths in a folder.
+pub fn paths(folder: &str) -> Vec<String> {
+    with_stage(|stage| {
+        stage.folders.get(folder).into_iter().flat_map(|files| files.keys().cloned()).collect()
+    })
+}
+
+/// Puts a file into a granted folder.
+pub fn put_file(folder: &str, path: &str, bytes: &[u8]) {
+    grant_folder(folder);
+    with_stage(|stage| {
+        if let Some(files) = stage.folders.get_mut(folder) {
+            files.insert(path.to_owned(), bytes.to_vec());
+        }
+    });
+}
+
+/// The next `operation` (`append`, `sync`, `put`, `open`, `stat`, …) fails.
+pub fn fail_file(operation: &str, error: files::Error) {
+    with_stage(|stage| stage.file_failures.push((operation.to_owned(), error)));
+}
+
+/// What the next new connection to a peer does, or why it cannot be dialled. A kept
+/// connection goes on with its own script.
+pub fn dial(peer: &str, script: Result<PeerScript, connect::Error>) {
+    with_stage(|stage| stage.peers.entry(peer.to_owned()).or_default().push_back(script));
+}
