@@ -1,1 +1,65 @@
-//! Appears with its first content.
+//! Project files: TOML in, validated settings out, every problem at once.
+//!
+//! [`read`] takes a project folder and answers with what could be read and all that is
+//! wrong with it; [`load`] insists that nothing is. What only a plugin's manifest can
+//! tell (is this name known, do settings and grants fit) is asked of a [`Catalog`].
+//!
+//! This crate must not know storage, plugins' code or sockets. It is the only one that
+//! reads the process environment.
+
+#[macro_use]
+mod group;
+mod admin;
+mod catalog;
+mod destination;
+mod duration;
+mod files;
+mod grants;
+mod interface;
+mod limits;
+mod list;
+mod load;
+mod name;
+mod place;
+mod plugin;
+mod ports;
+mod problem;
+mod project;
+mod reader;
+mod reference;
+mod retry;
+mod routes;
+mod secret;
+mod secrets_file;
+mod size;
+mod source;
+mod store;
+mod template;
+mod text;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use admin::AdminSettings;
+pub use catalog::{Catalog, Role};
+pub use destination::DestinationSettings;
+pub use grants::{
+    Access, Addresses, CredentialSettings, FolderGrantSettings, GrantSettings, HttpGrantSettings,
+    TcpGrantSettings, TcpTlsSettings,
+};
+pub use interface::{Durability, InterfaceSettings};
+pub use limits::LimitSettings;
+pub use load::{Draft, check_text, load, read};
+pub use name::Name;
+pub use place::{At, Place};
+pub use plugin::{Isolation, PluginByPath, PluginSettings, PluginUse};
+pub use problem::{Problem, Problems};
+pub use project::Project;
+pub use reference::reference;
+pub use retry::RetrySettings;
+pub use secret::{Environment, Secret};
+pub use size::ByteSize;
+pub use source::{SourceSettings, TlsSettings};
+pub use store::StoreSettings;
+pub use text::ProjectPath;

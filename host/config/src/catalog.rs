@@ -1,0 +1,83 @@
+//! What only plugins' manifests can tell: asked of the caller, who knows them.
+
+use crate::problem::suggest;
+use crate::{At, InterfaceSettings, Name, Place, PluginSettings, PluginUse, Problem, Project};
+
+/// What a plugin is used as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    Source,
+    Transform,
+    Sender,
+}
+
+impl Role {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Source => "source",
+            Role::Transform => "transform",
+            Role::Sender => "sender",
+        }
+    }
+}
+
+/// The plugins a project can use.
+pub trait Catalog {
+    /// Names that can stand in this role, those by path included.
+    fn names(&self, role: Role) -> Vec<String>;
+
+    /// Whether a plugin of this name comes with Portway.
+    fn is_first_party(&self, name: &str) -> bool;
+
+    /// What is wrong with a source's settings.
+    fn check_source(&self, plugin: &At<Name>, settings: &PluginSettings) -> Vec<Problem>;
+
+    /// What is wrong with settings and grants of a transform or sender.
+    fn check_use(&self, role: Role, plugin_use: &PluginUse) -> Vec<Problem>;
+}
+
+/// Everything that a catalog finds wrong with a project.
+pub(crate) fn check(project: &Project, catalog: &dyn Catalog) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (name, plugin) in &project.plugins {
+        if catalog.is_first_party(name) && !plugin.replaces {
+            let text = format!("a plugin `{name}` comes with Portway");
+            let hint = "choose another name, or write `replaces = true` to take its place";
+            problems.push(Problem::new(plugin.path.place.clone(), text).hint(hint));
+        }
+    }
+    for interface in &project.interfaces {
+        check_interface(interface, catalog, &mut problems);
+    }
+    problems
+}
+
+fn check_interface(interface: &InterfaceSettings, catalog: &dyn Catalog, problems: &mut Vec<Problem>) {
+    if let Some(source) = &interface.source {
+        match unknown(&source.plugin, Role::Source, catalog) {
+            Some(problem) => problems.push(problem),
+            None => problems.extend(catalog.check_source(&source.plugin, &source.settings)),
+        }
+    }
+    for destination in &interface.destinations {
+        let transforms = destination.transform.iter().map(|transform| (Role::Transform, transform));
+        let senders = destination.sender.iter().map(|sender| (Role::Sender, sender));
+        for (role, plugin_use) in transforms.chain(senders) {
+            match unknown(&plugin_use.plugin, role, catalog) {
+                Some(problem) => problems.push(problem),
+                None => problems.extend(catalog.check_use(role, plugin_use)),
+            }
+        }
+    }
+}
+
+fn unknown(plugin: &At<Name>, role: Role, catalog: &dyn Catalog) -> Option<Problem> {
+    let names = catalog.names(role);
+    if names.iter().any(|name| name == plugin.value.as_str()) {
+        return None;
+    }
+    let text = format!("there is no {} `{}`", role.as_str(), plugin.value);
+    let hint = suggest(&plugin.value, names.iter().map(String::as_str));
+    let own = "a plugin of your own is named under `plugins` in `portway.toml`";
+    Some(Problem::new(Place::clone(&plugin.place), text).hint(format!("{hint}; {own}")))
+}

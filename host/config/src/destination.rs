@@ -1,0 +1,46 @@
+//! Where an interface delivers: transforms, then a sender or a route, and the policy.
+
+use std::time::Duration;
+
+use portway_model::{OnQuarantine, Order};
+
+use crate::list::words;
+use crate::{At, Name, PluginUse, RetrySettings};
+
+group! {
+    /// Where an interface delivers, as `[[destination]]`.
+    /// A destination has a `sender` or a `route`.
+    DestinationSettings at "destination" in "interfaces/*.toml" {
+        /// Its name; unique within the interface.
+        name: At<Name>;
+        /// `strict`: one delivery after another.
+        /// `key`: one after another for each key, side by side for different keys.
+        /// `none`: side by side.
+        order: Order = Order::Key;
+        /// Runs of deliveries at the same time; with `strict` always one.
+        concurrency: u32 = 4, within(1, 256);
+        /// Deliveries in one run.
+        run_max: u32 = 256, within(1, 256);
+        /// Time for one run, transforms and sender together.
+        timeout: Duration = Duration::from_secs(30), within(Duration::from_millis(100), Duration::from_secs(3_600));
+        /// What a quarantined delivery does to the ones after it in its order.
+        /// `continue`: they go on. `hold`: they wait until it was resent or dismissed.
+        on_quarantine: OnQuarantine = OnQuarantine::Continue;
+        /// How failed deliveries are tried again.
+        retry: RetrySettings, absent(Defaults);
+        /// What changes the message on its way, in this order; at most 16.
+        transform: Vec<PluginUse> = Vec::new();
+        /// What delivers the message.
+        sender: Option<PluginUse>;
+        /// Another interface of the project that gets the message, exactly once.
+        route: Option<At<Name>>;
+    }
+}
+
+impl DestinationSettings {
+    /// Transforms of one destination.
+    pub const TRANSFORMS_MAX: usize = 16;
+}
+
+words!(Order { "strict" => Order::Strict, "key" => Order::Key, "none" => Order::None });
+words!(OnQuarantine { "continue" => OnQuarantine::Continue, "hold" => OnQuarantine::Hold });

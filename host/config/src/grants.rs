@@ -1,0 +1,247 @@
+//! What a plugin may reach. What is not granted answers `denied`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use toml::de::DeValue;
+use url::Url;
+
+use crate::group::GroupDoc;
+use crate::list::words;
+use crate::reader::{Node, Reader, TableNode};
+use crate::value::Value;
+use crate::{At, ByteSize, ProjectPath, Secret};
+
+/// What one slot of a plugin is bound to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GrantSettings {
+    Http(HttpGrantSettings),
+    Folder(FolderGrantSettings),
+    Tcp(TcpGrantSettings),
+}
+
+impl GrantSettings {
+    /// The type as a manifest and a project write it.
+    pub fn type_word(&self) -> &'static str {
+        match self {
+            GrantSettings::Http(_) => "http",
+            GrantSettings::Folder(_) => "folder",
+            GrantSettings::Tcp(_) => "tcp",
+        }
+    }
+}
+
+group! {
+    /// A web address a plugin may call, with `type = "http"`.
+    /// The host attaches credentials; only this scheme, host, port and path prefix get them.
+    HttpGrantSettings at "grants.NAME (http)" in "interfaces/*.toml" tag "type" {
+        /// The address; requests stay below its path.
+        url: Url, marked(Env);
+        /// How the host shows who it is.
+        credentials: Option<CredentialSettings>;
+        /// Headers the host adds to every request.
+        headers: BTreeMap<crate::Name, Secret> = BTreeMap::new(), marked(Secret);
+        /// Time for one request.
+        timeout: Duration = Duration::from_secs(30), within(Duration::from_millis(10), Duration::from_secs(3_600));
+        /// Bytes of a response that are read.
+        response_bytes_max: ByteSize = ByteSize::mb(1), within(ByteSize::kb(1), ByteSize::mb(64));
+        /// Which addresses the name may resolve to: `operator` is everything but link-local
+        /// (also the metadata services of clouds) and multicast addresses, `public` only the
+        /// public internet.
+        addresses: Addresses = Addresses::Operator;
+        /// PEM file with the authorities to trust instead of the well-known ones.
+        tls_roots: Option<At<ProjectPath>>;
+    }
+}
+
+group! {
+    /// A folder of this machine, with `type = "folder"`.
+    /// It is a wall: no link, no `..` and no special file leads out of it.
+    FolderGrantSettings at "grants.NAME (folder)" in "interfaces/*.toml" tag "type" {
+        /// The folder; it has to exist.
+        path: At<ProjectPath>, marked(Env);
+        /// What may be done in it; `write` includes reading.
+        access: Access = Access::Write;
+    }
+}
+
+group! {
+    /// A TCP peer, with `type = "tcp"`.
+    TcpGrantSettings at "grants.NAME (tcp)" in "interfaces/*.toml" tag "type" {
+        /// Name or address of the peer.
+        host: String, marked(Env);
+        /// Its port.
+        port: u16, within(1, 65_535);
+        /// Connections at the same time.
+        connections_max: u32 = 8, within(1, 1_024);
+        /// Time to connect, with TLS.
+        connect_timeout: Duration = Duration::from_secs(10), within(Duration::from_millis(10), Duration::from_secs(600));
+        /// Which addresses the name may resolve to, as for `http`.
+        addresses: Addresses = Addresses::Operator;
+        /// Speak TLS.
+        tls: Option<TcpTlsSettings>;
+    }
+}
+
+group! {
+    /// TLS to a TCP peer; an empty table is enough.
+    TcpTlsSettings at "grants.NAME.tls" in "interfaces/*.toml" {
+        /// The name its certificate has to have; none: the host.
+        server_name: Option<String>;
+        /// PEM file with the authorities to trust instead of the well-known ones.
+        roots: Option<At<ProjectPath>>;
+    }
+}
+
+/// How the host shows a web server who it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CredentialSettings {
+    Bearer(BearerSettings),
+    Basic(BasicSettings),
+    Header(HeaderSettings),
+}
+
+group! {
+    /// Credentials with `type = "bearer"`.
+    BearerSettings at "grants.NAME.credentials (bearer)" in "interfaces/*.toml" tag "type" {
+        /// Sent as `Authorization: Bearer`.
+        token: Secret, marked(Secret);
+    }
+}
+
+group! {
+    /// Credentials with `type = "basic"`.
+    BasicSettings at "grants.NAME.credentials (basic)" in "interfaces/*.toml" tag "type" {
+        user: Secret, marked(Secret);
+        password: Secret, marked(Secret);
+    }
+}
+
+group! {
+    /// Credentials with `type = "header"`.
+    HeaderSettings at "grants.NAME.credentials (header)" in "interfaces/*.toml" tag "type" {
+        /// Name of the header.
+        name: String;
+        value: Secret, marked(Secret);
+    }
+}
+
+/// Which addresses a granted name may resolve to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Addresses {
+    #[default]
+    Operator,
+    Public,
+    Any,
+}
+
+words!(Addresses { "operator" => Addresses::Operator, "public" => Addresses::Public, "any" => Addresses::Any });
+
+/// What may be done in a folder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    #[default]
+    Write,
+}
+
+words!(Access { "read" => Access::Read, "write" => Access::Write });
+
+/// Makes an enum of groups readable by its `type` key.
+macro_rules! by_type {
+    ($name:ident { $($word:literal => $case:ident($group:ident)),+ $(,)? }) => {
+        impl Value for $name {
+            fn type_name() -> String {
+                "table".to_owned()
+            }
+
+            fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+                match read_type(node, reader, &[$($word),+])? {
+                    $(($word, table) => $group::read_table(table, reader).map($name::$case),)+
+                    _ => None,
+                }
+            }
+
+            fn show(&self) -> String {
+                "{ … }".to_owned()
+            }
+
+            fn groups(docs: &mut Vec<GroupDoc>) {
+                $($group::groups(docs);)+
+            }
+        }
+    };
+}
+
+by_type!(GrantSettings {
+    "http" => Http(HttpGrantSettings),
+    "folder" => Folder(FolderGrantSettings),
+    "tcp" => Tcp(TcpGrantSettings),
+});
+
+by_type!(CredentialSettings {
+    "bearer" => Bearer(BearerSettings),
+    "basic" => Basic(BasicSettings),
+    "header" => Header(HeaderSettings),
+});
+
+/// The word under `type`, out of those that are known, and the table it decides about.
+fn read_type<'n>(
+    node: &Node<'n>,
+    reader: &mut Reader<'_>,
+    known: &[&'static str],
+) -> Option<(&'static str, TableNode<'n>)> {
+    let DeValue::Table(table) = node.value else {
+        reader.report_type(node, "a table");
+        return None;
+    };
+    let hint = || Some(format!("write `type = \"…\"`, one of {}", known.join(", ")));
+    let Some(given) = table.get("type") else {
+        reader.report_missing(node.span.start, format!("`{}` has no `type`", node.key), hint());
+        return None;
+    };
+    let written = given.get_ref().as_str().unwrap_or_default();
+    let Some(word) = known.iter().copied().find(|word| *word == written) else {
+        let text = format!("`{}` has an unknown `type`", node.key);
+        reader.report(given.span().start, text, hint());
+        return None;
+    };
+    Some((word, TableNode { table, offset: node.span.start, path: "" }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{destination, problems_of_sender};
+
+    #[test]
+    fn every_type_of_grant_is_read() {
+        let sender = "[destination.sender]\nplugin = \"x\"\n\
+             grants.api = { type = \"http\", url = \"https://h/p\", credentials = { type = \"bearer\", token = \"${secret:T}\" } }\n\
+             grants.out = { type = \"folder\", path = \"out\", access = \"read\" }\n\
+             grants.peer = { type = \"tcp\", host = \"ehr\", port = 2575, tls = {} }\n";
+        let destination = destination(sender);
+        let grants = &destination.sender.unwrap().grants;
+        let words: Vec<_> =
+            grants.iter().map(|(name, grant)| (name.as_str(), grant.value.type_word())).collect();
+        assert_eq!(words, [("api", "http"), ("out", "folder"), ("peer", "tcp")]);
+        let GrantSettings::Http(http) = &grants.values().next().unwrap().value else { panic!("not http") };
+        let Some(CredentialSettings::Bearer(bearer)) = &http.credentials else { panic!("no bearer") };
+        assert_eq!(bearer.token.reveal(), "s3cret");
+        assert!(!format!("{grants:?}").contains("s3cret"));
+    }
+
+    #[test]
+    fn an_unknown_type_is_a_problem_that_lists_the_known() {
+        let problems = problems_of_sender("grants.api = { type = \"htp\" }");
+        assert!(problems.contains("`api` has an unknown `type`"), "{problems}");
+        assert!(problems.contains("http, folder, tcp"), "{problems}");
+    }
+
+    #[test]
+    fn a_url_with_a_password_is_refused_without_showing_it() {
+        let problems = problems_of_sender("grants.api = { type = \"http\", url = \"http://u:hunter2@h/\" }");
+        assert!(problems.contains("`url` is not a URL that can be called"), "{problems}");
+        assert!(!problems.contains("hunter2"), "{problems}");
+    }
+}

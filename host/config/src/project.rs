@@ -1,0 +1,56 @@
+//! A project as a whole.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::{AdminSettings, InterfaceSettings, LimitSettings, Name, PluginByPath, StoreSettings};
+
+group! {
+    /// The project file.
+    ProjectFile at "" in "portway.toml" {
+        /// Where messages are kept.
+        store: StoreSettings, absent(Defaults);
+        /// The local HTTP.
+        admin: AdminSettings, absent(Defaults);
+        /// Plugins of your own, by name.
+        plugins: BTreeMap<Name, PluginByPath> = BTreeMap::new();
+        /// Budgets of the whole engine.
+        limits: LimitSettings, absent(Defaults);
+    }
+}
+
+/// What an engine runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    /// The project folder.
+    pub dir: PathBuf,
+    pub store: StoreSettings,
+    pub admin: AdminSettings,
+    pub plugins: BTreeMap<Name, PluginByPath>,
+    pub limits: LimitSettings,
+    /// By name.
+    pub interfaces: Vec<InterfaceSettings>,
+}
+
+impl Project {
+    /// The project file's name.
+    pub const FILE: &str = "portway.toml";
+    /// The folder of the interfaces.
+    pub const INTERFACES: &str = "interfaces";
+    /// The file of the secrets.
+    pub const SECRETS: &str = "secrets.toml";
+
+    pub(crate) fn new(dir: PathBuf, file: ProjectFile, interfaces: Vec<InterfaceSettings>) -> Self {
+        let ProjectFile { store, admin, plugins, limits } = file;
+        Project { dir, store, admin, plugins, limits, interfaces }
+    }
+
+    /// The folder of the store, which is the engine's own.
+    pub fn data_dir(&self) -> &Path {
+        self.store.path.as_path().parent().unwrap_or(&self.dir)
+    }
+
+    pub fn interface(&self, name: &str) -> Option<&InterfaceSettings> {
+        self.interfaces.iter().find(|interface| interface.name.as_str() == name)
+    }
+}

@@ -1,0 +1,190 @@
+//! Texts of a project file: strings, names, secrets, paths, addresses, URLs.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use ipnet::IpNet;
+use toml::de::DeValue;
+use url::Url;
+
+use crate::reader::{Node, Reader};
+use crate::template::{self, Mark};
+use crate::value::{Value, read_form};
+use crate::{Name, Secret};
+
+/// Bytes in a text.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+
+/// The string of a node with its references replaced.
+pub(crate) fn read_string(
+    node: &Node<'_>,
+    reader: &mut Reader<'_>,
+    wanted: &str,
+    hint: Option<&str>,
+) -> Option<String> {
+    let DeValue::String(text) = node.value else {
+        reader.report_type_with(node, wanted, hint.map(str::to_owned));
+        return None;
+    };
+    if text.len() > TEXT_BYTES_MAX {
+        let hint = format!("at most {TEXT_BYTES_MAX} bytes are taken");
+        reader.report(node.span.start, format!("`{}` is too long", node.key), Some(hint));
+        return None;
+    }
+    match template::resolve(text, node.mark, reader.names) {
+        Ok(resolved) => Some(resolved),
+        Err(unresolved) => {
+            let text = format!("`{}`: {}", node.key, unresolved.text);
+            reader.report(node.span.start, text, Some(unresolved.hint));
+            None
+        }
+    }
+}
+
+impl Value for String {
+    fn type_name() -> String {
+        "text".to_owned()
+    }
+
+    fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let form = "a text without line breaks";
+        read_form(node, reader, form, "write it on one line, and not empty", |text| {
+            let good = !text.is_empty() && !text.chars().any(char::is_control);
+            good.then(|| text.to_owned())
+        })
+    }
+
+    fn show(&self) -> String {
+        format!("\"{self}\"")
+    }
+}
+
+impl Value for Secret {
+    fn type_name() -> String {
+        "text".to_owned()
+    }
+
+    fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let node = Node { mark: Mark::Secret, ..node.clone() };
+        let hint = "write it on one line, best as `${secret:NAME}`";
+        read_form(&node, reader, "a text without line breaks", hint, |text| {
+            let good = !text.is_empty() && !text.chars().any(char::is_control);
+            good.then(|| Secret::new(text))
+        })
+    }
+
+    fn show(&self) -> String {
+        "\"…\"".to_owned()
+    }
+}
+
+impl Value for Name {
+    fn type_name() -> String {
+        "name".to_owned()
+    }
+
+    fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        read_form(node, reader, "a name", Name::RULE, Name::new)
+    }
+
+    fn show(&self) -> String {
+        format!("\"{self}\"")
+    }
+}
+
+impl Value for SocketAddr {
+    fn type_name() -> String {
+        "address and port".to_owned()
+    }
+
+    fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let hint = "write an IP address and a port, such as `\"127.0.0.1:2575\"` or `\"[::1]:2575\"`";
+        read_form(node, reader, "an address with a port", hint, |text| text.parse().ok())
+    }
+
+    fn show(&self) -> String {
+        format!("\"{self}\"")
+    }
+}
+
+impl Value for IpNet {
+    fn type_name() -> String {
+        "address or network".to_owned()
+    }
+
+    fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let hint = "write an IP address or a network, such as `\"10.0.0.7\"` or `\"10.0.0.0/8\"`";
+        read_form(node, reader, "an address or network", hint, |text| {
+            text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
+        })
+    }
+
+    fn show(&self) -> String {
+        format!("\"{self}\"")
+    }
+}
+
+impl Value for Url {
+    fn type_name() -> String {
+        "URL".to_owned()
+    }
+
+    fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let hint =
+            "write `http://` or `https://`, a host and a path; user and password belong in `credentials`";
+        read_form(node, reader, "a URL that can be called", hint, |text| {
+            let url = Url::parse(text).ok()?;
+            let plain = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
+            let called = matches!(url.scheme(), "http" | "https") && url.has_host();
+            (plain && called).then_some(url)
+        })
+    }
+
+    fn show(&self) -> String {
+        format!("\"{self}\"")
+    }
+}
+
+/// A path of the project: absolute once read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectPath(PathBuf);
+
+impl ProjectPath {
+    /// A default, relative to the project until it is adopted.
+    pub(crate) fn relative(path: &str) -> Self {
+        ProjectPath(path.into())
+    }
+
+    pub fn as_path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl AsRef<Path> for ProjectPath {
+    fn as_ref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Value for ProjectPath {
+    fn type_name() -> String {
+        "path".to_owned()
+    }
+
+    fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let hint = "write a path relative to the project, or an absolute one";
+        let path = read_form(node, reader, "a path", hint, |text| {
+            let good = !text.is_empty() && !text.contains('\0');
+            good.then(|| PathBuf::from(text))
+        })?;
+        Some(ProjectPath(path).adopt(reader))
+    }
+
+    fn show(&self) -> String {
+        format!("\"{}\"", self.0.display())
+    }
+
+    fn adopt(self, reader: &Reader<'_>) -> Self {
+        ProjectPath(reader.base.join(&self.0))
+    }
+}
