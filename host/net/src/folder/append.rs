@@ -191,6 +191,8 @@ impl Handle {
             if let Err(error) = mended {
                 tracing::warn!(%error, "a half-written record was left in a file");
             }
+            // Others may append again, also while somebody waits to sync this handle.
+            let _ = flock(file, FlockOperation::NonBlockingLockShared);
         }
         // The upgrade may have lost the lock; a new handle takes its own.
         self.broken.store(true, Ordering::Release);
@@ -217,5 +219,72 @@ impl Handle {
             *lock(&self.new_in) = None;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cap_std::ambient_authority;
+
+    use super::*;
+
+    fn place(folder: &tempfile::TempDir) -> Place {
+        let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+        Place { dir: Arc::new(dir), name: "log".into() }
+    }
+
+    #[test]
+    fn a_sync_brings_the_bytes_and_the_name_to_disk_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let handle = Handle::open(&place(&folder)).unwrap();
+        handle.append(b"one\n").unwrap();
+        assert_eq!(handle.synced.load(Ordering::Acquire), 0);
+        assert!(lock(&handle.new_in).is_some());
+        handle.sync().unwrap();
+        assert_eq!(handle.synced.load(Ordering::Acquire), 4);
+        assert!(lock(&handle.new_in).is_none());
+    }
+
+    #[test]
+    fn after_a_failed_sync_everyone_who_appended_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let (handles, place) = (Mutex::default(), place(&folder));
+        let first = handle(&handles, "log", &place).unwrap();
+        first.append(b"one\n").unwrap();
+        // What a failed sync leaves behind.
+        first.broken.store(true, Ordering::Release);
+        first.synced.store(u64::MAX, Ordering::Release);
+        let second = handle(&handles, "log", &place).unwrap();
+        assert!(!Arc::ptr_eq(&first, &second));
+        second.append(b"two\n").unwrap();
+        assert!(sync(&handles, "log", &place, &[first.clone()]).is_err());
+        assert!(sync(&handles, "log", &place, &[second]).is_ok());
+        assert!(sync(&handles, "log", &place, &[first]).is_err());
+    }
+
+    #[test]
+    fn a_torn_record_is_taken_back_unless_another_may_have_written_after_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(&folder);
+        let handle = Handle::open(&place).unwrap();
+        handle.append(b"whole\nto").unwrap();
+        let error = handle.torn(&lock(&handle.file), 2, FolderError::Full).unwrap_err();
+        assert_eq!(error, FolderError::Full);
+        assert_eq!(std::fs::read(folder.path().join("log")).unwrap(), b"whole\n");
+        let other = Handle::open(&place).unwrap();
+        assert!(handle.torn(&lock(&handle.file), 3, FolderError::Full).is_err());
+        assert_eq!(std::fs::read(folder.path().join("log")).unwrap(), b"whole\n");
+        drop(other);
+    }
+
+    #[test]
+    fn open_files_are_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let (handles, mut place) = (Mutex::default(), place(&folder));
+        for number in 0..HANDLES_MAX + 8 {
+            place.name = format!("log-{number}");
+            handle(&handles, &place.name, &place).unwrap();
+        }
+        assert_eq!(lock(&handles).by_path.len(), HANDLES_MAX);
     }
 }

@@ -66,3 +66,34 @@ impl FolderError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn what_the_system_says_is_what_a_plugin_hears() {
+        for (errno, expected) in [
+            (Errno::NOSPC, FolderError::Full),
+            (Errno::DQUOT, FolderError::Full),
+            (Errno::FBIG, FolderError::Full),
+            (Errno::NOENT, FolderError::NotFound),
+            (Errno::NOTDIR, FolderError::NotFound),
+            (Errno::EXIST, FolderError::Exists),
+            (Errno::ISDIR, FolderError::NotAFile),
+            (Errno::LOOP, FolderError::NotAFile),
+            (Errno::NXIO, FolderError::NotAFile),
+            (Errno::ACCESS, FolderError::Denied),
+            (Errno::ROFS, FolderError::Denied),
+            (Errno::NAMETOOLONG, FolderError::Denied),
+        ] {
+            assert_eq!(FolderError::from_io(errno.into()), expected, "{errno:?}");
+        }
+        for errno in [Errno::IO, Errno::STALE, Errno::TIMEDOUT] {
+            assert!(matches!(FolderError::from_io(errno.into()), FolderError::Unavailable(_)), "{errno:?}");
+        }
+        assert_eq!(FolderError::from_parent(Errno::LOOP.into()), FolderError::Denied);
+    }
+}

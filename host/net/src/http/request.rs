@@ -119,7 +119,8 @@ fn of_granted_host(base: &Url, text: &str) -> Result<String, HttpError> {
     if !same_origin || !url.username().is_empty() || url.password().is_some() {
         return Err(HttpError::Denied("a URL that is not of the granted host".into()));
     }
-    let written = authority_and_path.find(['/', '?']).map_or("", |start| &authority_and_path[start..]);
+    let start = authority_and_path.find(['/', '?']);
+    let written = start.and_then(|start| authority_and_path.get(start..)).unwrap_or_default();
     let (path, query) = split_query(written);
     let path = if path.is_empty() { "/" } else { path };
     check_path(path)?;
