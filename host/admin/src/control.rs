@@ -1,0 +1,101 @@
+//! What the API needs of a running engine, as a trait.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use portway_model::MessageId;
+
+use crate::{params, views};
+
+/// A running engine, for people who look after it. Names are those of the project.
+#[async_trait]
+pub trait Control: Send + Sync + 'static {
+    /// Cheap: asked by whatever watches the process.
+    async fn health(&self) -> views::Health;
+
+    /// Everything that can be seen at one moment.
+    async fn status(&self) -> Result<views::Status, ControlError>;
+
+    /// Messages, newest first. The limit is within 1 and [`params::ListMessages::LIMIT_MAX`].
+    async fn list_messages(&self, list: params::ListMessages) -> Result<views::MessagePage, ControlError>;
+
+    /// One message with its deliveries, attempts and actions.
+    async fn get_message(&self, id: MessageId) -> Result<Option<views::MessageDetail>, ControlError>;
+
+    /// Its bytes as received; none: there is no such message, or its body was removed.
+    async fn get_body(&self, id: MessageId) -> Result<Option<Bytes>, ControlError>;
+
+    /// Does something to a message's deliveries, and records it.
+    async fn act(&self, action: Action) -> Result<views::ActionDone, ControlError>;
+
+    /// Starts a stopped destination again.
+    async fn resume(&self, interface: &str, destination: &str) -> Result<(), ControlError>;
+
+    /// A consistent copy of the store into a file that does not exist yet.
+    async fn backup(&self, target: &Path) -> Result<views::Backup, ControlError>;
+
+    /// What was refused at the listeners and by the sources, newest first where that is known.
+    async fn list_refusals(&self) -> Result<Vec<views::Refused>, ControlError>;
+}
+
+/// What an operator asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Action {
+    pub message: MessageId,
+    /// None: all of the message's deliveries that it fits.
+    pub destination: Option<String>,
+    pub kind: ActionKind,
+    /// Who asked, for the record.
+    pub author: String,
+    /// Why, for the record.
+    pub reason: String,
+}
+
+/// What can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActionKind {
+    Resend,
+    Dismiss,
+}
+
+impl ActionKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ActionKind::Resend => "resend",
+            ActionKind::Dismiss => "dismiss",
+        }
+    }
+}
+
+/// Why it could not be done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct ControlError {
+    pub kind: ControlErrorKind,
+    /// For programs, kebab-case.
+    pub code: &'static str,
+    /// For people: a lower-case fragment, values in backticks.
+    pub text: String,
+}
+
+/// What a caller does about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControlErrorKind {
+    /// There is no such thing.
+    NotFound,
+    /// It does not fit the state of things.
+    Conflict,
+    /// It was asked wrongly.
+    Invalid,
+    /// Ask again later.
+    Unavailable,
+    /// It was tried and did not work.
+    Failed,
+}
+
+impl ControlError {
+    pub fn new(kind: ControlErrorKind, code: &'static str, text: impl Into<String>) -> Self {
+        ControlError { kind, code, text: text.into() }
+    }
+}

@@ -1,0 +1,199 @@
+//! The routes: decode, one call, encode.
+
+use std::path::Path as FilePath;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use http::{StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use portway_model::MessageId;
+use tokio::sync::Semaphore;
+
+use crate::error::ApiError;
+use crate::guard::{Guard, guard};
+use crate::{Action, ActionKind, Control, metrics, params, views};
+
+/// Bytes in the body of a request.
+const REQUEST_BYTES_MAX: usize = 64 << 10;
+/// Message bodies on their way to callers at the same time.
+const BODIES_MAX: usize = 4;
+
+/// What the handlers share.
+#[derive(Clone)]
+struct Api {
+    control: Arc<dyn Control>,
+    bodies: Arc<Semaphore>,
+}
+
+type Answer<T> = Result<Json<T>, ApiError>;
+
+/// Everything the API answers.
+pub(crate) fn router(control: Arc<dyn Control>, with: Arc<Guard>) -> Router {
+    let api = Api { control, bodies: Arc::new(Semaphore::new(BODIES_MAX)) };
+    Router::new()
+        .route("/health", get(health))
+        .route("/metrics", get(show_metrics))
+        .route("/api/v1/status", get(status))
+        .route("/api/v1/refusals", get(list_refusals))
+        .route("/api/v1/messages", get(list_messages))
+        .route("/api/v1/messages/{id}", get(get_message))
+        .route("/api/v1/messages/{id}/body", get(get_body))
+        .route("/api/v1/messages/{id}/resend", post(resend))
+        .route("/api/v1/messages/{id}/dismiss", post(dismiss))
+        .route("/api/v1/destinations/{interface}/{name}/resume", post(resume))
+        .route("/api/v1/backup", post(backup))
+        .fallback(async || ApiError::new(StatusCode::NOT_FOUND, "no-route", "there is nothing at this path"))
+        .method_not_allowed_fallback(async || {
+            ApiError::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "method-not-allowed",
+                "this path does not take that method",
+            )
+        })
+        .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
+        .layer(axum::middleware::from_fn_with_state(with, guard))
+        .with_state(api)
+}
+
+async fn health(State(api): State<Api>) -> Response {
+    let health = api.control.health().await;
+    let status = match health.state {
+        views::EngineState::Running => StatusCode::OK,
+        views::EngineState::Starting | views::EngineState::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    (status, Json(health)).into_response()
+}
+
+async fn show_metrics(State(api): State<Api>) -> Result<Response, ApiError> {
+    let status = api.control.status().await?;
+    let content_type = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    Ok((content_type, metrics::render(&status)).into_response())
+}
+
+async fn status(State(api): State<Api>) -> Answer<views::Status> {
+    Ok(Json(api.control.status().await?))
+}
+
+async fn list_refusals(State(api): State<Api>) -> Answer<Vec<views::Refused>> {
+    Ok(Json(api.control.list_refusals().await?))
+}
+
+async fn list_messages(
+    State(api): State<Api>,
+    list: Result<Query<params::ListMessages>, QueryRejection>,
+) -> Answer<views::MessagePage> {
+    let Query(list) = list.map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
+    if !(1..=params::ListMessages::LIMIT_MAX).contains(&list.limit) {
+        let text =
+            format!("`limit` is {}, it goes from 1 to {}", list.limit, params::ListMessages::LIMIT_MAX);
+        return Err(ApiError::invalid(text));
+    }
+    if list.destination.is_some() && list.interface.is_none() {
+        return Err(ApiError::invalid("`destination` needs `interface`: names are unique within one"));
+    }
+    Ok(Json(api.control.list_messages(list).await?))
+}
+
+async fn get_message(
+    State(api): State<Api>,
+    id: Result<Path<MessageId>, PathRejection>,
+) -> Answer<views::MessageDetail> {
+    let id = message_id(id)?;
+    let message = api.control.get_message(id).await?;
+    message.map(Json).ok_or_else(|| ApiError::no_message(id))
+}
+
+async fn get_body(
+    State(api): State<Api>,
+    id: Result<Path<MessageId>, PathRejection>,
+) -> Result<Response, ApiError> {
+    let id = message_id(id)?;
+    let permit = api.bodies.clone().try_acquire_owned().map_err(|_| {
+        ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "busy",
+            "other message bodies are on their way; ask again",
+        )
+    })?;
+    let bytes = api.control.get_body(id).await?.ok_or_else(|| ApiError::no_message(id))?;
+    let head = [
+        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (header::CONTENT_LENGTH, bytes.len().to_string()),
+    ];
+    // The permit goes with the body and ends with it.
+    let body = Full::new(bytes).map_frame(move |frame| {
+        let _held = &permit;
+        frame
+    });
+    Ok((head, Body::new(body)).into_response())
+}
+
+async fn resend(
+    State(api): State<Api>,
+    id: Result<Path<MessageId>, PathRejection>,
+    act: Result<Json<params::Act>, JsonRejection>,
+) -> Answer<views::ActionDone> {
+    let action = action(ActionKind::Resend, message_id(id)?, act)?;
+    Ok(Json(api.control.act(action).await?))
+}
+
+async fn dismiss(
+    State(api): State<Api>,
+    id: Result<Path<MessageId>, PathRejection>,
+    act: Result<Json<params::Act>, JsonRejection>,
+) -> Answer<views::ActionDone> {
+    let action = action(ActionKind::Dismiss, message_id(id)?, act)?;
+    if action.reason.is_empty() {
+        return Err(ApiError::invalid("a dismissal needs a `reason`"));
+    }
+    Ok(Json(api.control.act(action).await?))
+}
+
+async fn resume(
+    State(api): State<Api>,
+    names: Result<Path<(String, String)>, PathRejection>,
+) -> Answer<views::Resumed> {
+    let Path((interface, destination)) =
+        names.map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
+    api.control.resume(&interface, &destination).await?;
+    Ok(Json(views::Resumed { interface, destination }))
+}
+
+async fn backup(
+    State(api): State<Api>,
+    backup: Result<Json<params::Backup>, JsonRejection>,
+) -> Answer<views::Backup> {
+    let Json(backup) = backup.map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
+    let target = FilePath::new(&backup.file);
+    if !target.is_absolute() {
+        return Err(ApiError::invalid("`file` is not an absolute path"));
+    }
+    Ok(Json(api.control.backup(target).await?))
+}
+
+fn message_id(id: Result<Path<MessageId>, PathRejection>) -> Result<MessageId, ApiError> {
+    id.map(|Path(id)| id).map_err(|_| ApiError::invalid("a message's id is a number"))
+}
+
+fn action(
+    kind: ActionKind,
+    message: MessageId,
+    act: Result<Json<params::Act>, JsonRejection>,
+) -> Result<Action, ApiError> {
+    let Json(act) = act.map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
+    if act.reason.len() > params::Act::REASON_BYTES_MAX || act.author.len() > params::Act::AUTHOR_BYTES_MAX {
+        let text = format!(
+            "`reason` has at most {} bytes, `author` {}",
+            params::Act::REASON_BYTES_MAX,
+            params::Act::AUTHOR_BYTES_MAX
+        );
+        return Err(ApiError::invalid(text));
+    }
+    let author = if act.author.is_empty() { "operator".to_owned() } else { act.author };
+    Ok(Action { message, destination: act.destination, kind, author, reason: act.reason })
+}

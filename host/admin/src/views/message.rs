@@ -1,0 +1,105 @@
+//! Messages, their deliveries, and what was done to them.
+
+use portway_model::{DeliveryState, MessageId, MessageStatus};
+use serde::{Deserialize, Serialize};
+
+use super::Time;
+
+/// A page of messages, newest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessagePage {
+    pub items: Vec<Message>,
+    /// The cursor of the next page; none: this is the last.
+    pub next: Option<MessageId>,
+}
+
+/// A message, without its body.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    pub id: MessageId,
+    pub interface: String,
+    pub status: MessageStatus,
+    pub received_at: Time,
+    pub stored_at: Time,
+    pub occurred_at: Option<Time>,
+    pub key: Option<String>,
+    pub dedupe: Option<String>,
+    pub body_bytes: u64,
+    /// The message it came from or repeats.
+    pub origin: Option<MessageId>,
+    /// `route`, `duplicate` or `conflict`.
+    pub origin_kind: Option<String>,
+}
+
+/// A message and all that is known of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageDetail {
+    pub message: Message,
+    /// Name and value, in order.
+    pub attributes: Vec<(String, String)>,
+    pub deliveries: Vec<Delivery>,
+    pub attempts: Vec<Attempt>,
+    pub actions: Vec<ActionRecord>,
+}
+
+/// A delivery.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivery {
+    pub destination: String,
+    pub state: DeliveryState,
+    pub lane: u16,
+    pub round: u32,
+    pub attempts: u32,
+    pub due_at: Option<Time>,
+    pub finished_at: Option<Time>,
+    /// Why it waits, was filtered or quarantined; the peer's answer if it was sent.
+    pub reason: Option<String>,
+}
+
+/// One try of a delivery.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    pub destination: String,
+    pub round: u32,
+    pub number: u32,
+    pub started_at: Time,
+    pub took_ms: u64,
+    /// `sent`, `filtered`, `quarantined` or `retry`.
+    pub outcome: String,
+    pub text: String,
+}
+
+/// What an operator did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActionRecord {
+    pub at: Time,
+    pub destination: Option<String>,
+    /// `resend` or `dismiss`.
+    pub action: String,
+    pub author: String,
+    pub reason: String,
+}
+
+/// What became of an action.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActionDone {
+    pub message: MessageId,
+    pub action: String,
+    /// The destinations whose deliveries it changed.
+    pub destinations: Vec<String>,
+}
+
+/// A destination that was started again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resumed {
+    pub interface: String,
+    pub destination: String,
+}
+
+/// A copy of the store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Backup {
+    pub file: String,
+    pub bytes: u64,
+    pub took_ms: u64,
+}

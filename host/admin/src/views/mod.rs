@@ -1,0 +1,27 @@
+//! What the API answers with. The commands read the same types back.
+
+mod message;
+mod status;
+mod time;
+
+pub use message::{
+    ActionDone, ActionRecord, Attempt, Backup, Delivery, Message, MessageDetail, MessagePage, Resumed,
+};
+pub use status::{
+    BlockedLane, Commits, Count, DeliveryCounts, Destination, DestinationState, Engine, EngineState, Health,
+    Intake, Interface, Items, Listener, Memory, Notice, Plugin, Reason, Refused, Status, Store,
+};
+pub use time::Time;
+
+use serde::{Deserialize, Serialize};
+
+/// The body of every answer that is an error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Error {
+    /// For programs, kebab-case.
+    pub code: String,
+    /// For people.
+    pub message: String,
+    /// Names the request in the engine's log.
+    pub request_id: String,
+}

@@ -1,0 +1,261 @@
+//! The engine at one moment: what is stuck, since when, and why.
+
+use serde::{Deserialize, Serialize};
+
+use super::Time;
+
+/// Whether the engine lives; all that `/health` says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    pub state: EngineState,
+    /// Whether messages are taken.
+    pub intake_open: bool,
+}
+
+/// Where an engine is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineState {
+    Starting,
+    Running,
+    Stopping,
+}
+
+/// Everything.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    pub engine: Engine,
+    pub intake: Intake,
+    pub commits: Commits,
+    pub store: Store,
+    pub memory: Memory,
+    pub interfaces: Vec<Interface>,
+    pub plugins: Vec<Plugin>,
+}
+
+/// The process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Engine {
+    pub version: String,
+    /// The project folder.
+    pub project: String,
+    pub state: EngineState,
+    pub started_at: Time,
+    pub uptime_s: u64,
+    pub process_id: u32,
+}
+
+/// A fact with its reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// For programs, kebab-case.
+    pub code: String,
+    /// For people.
+    pub text: String,
+}
+
+/// How often something happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    pub reason: String,
+    pub count: u64,
+}
+
+/// The way into the store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intake {
+    /// Why nothing is taken; none: it is open.
+    pub closed: Option<Reason>,
+    /// Messages that wait for a commit.
+    pub waiting: u64,
+    pub stored: u64,
+    pub duplicates: u64,
+    /// Not stored, by why.
+    pub refused: Vec<Count>,
+}
+
+/// What storing costs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Commits {
+    pub commits: u64,
+    /// Of these, flushed to disk.
+    pub strict: u64,
+    pub messages: u64,
+    pub results: u64,
+    pub failures: u64,
+    pub mean_ms: f64,
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    /// Part of the time with a commit in hand, 0 to 1.
+    pub busy_ratio: f64,
+    /// Time with a commit in hand since the start.
+    pub busy_ms: f64,
+}
+
+/// Where messages are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Store {
+    pub path: String,
+    /// Free on its disk, where known.
+    pub free_bytes: Option<u64>,
+    /// Of log that is not yet in the main file.
+    pub log_bytes: u64,
+    /// Messages removed because they were old enough.
+    pub pruned: u64,
+}
+
+/// Limits in use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Of the process, where known.
+    pub resident_bytes: Option<u64>,
+    /// Deliveries that wait in memory; the others wait on disk.
+    pub waiting: u64,
+    /// Of message bodies in memory.
+    pub body_bytes: u64,
+    /// Runs of deliveries in hand.
+    pub runs: u64,
+}
+
+/// One interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interface {
+    pub name: String,
+    /// None: only routes lead to it.
+    pub listener: Option<Listener>,
+    pub items: Items,
+    /// Connections and frames that were refused, by why.
+    pub refusals: Vec<Count>,
+    /// What the source plugin found odd and took all the same.
+    pub notices: Vec<Notice>,
+    pub destinations: Vec<Destination>,
+}
+
+/// Where an interface listens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listener {
+    pub plugin: String,
+    pub address: String,
+    pub tls: bool,
+    pub connections: u64,
+    pub connections_max: u64,
+    /// Since the start.
+    pub accepted: u64,
+}
+
+/// What the source plugin found in the bytes, beside what it answered: a plugin that finds
+/// something and stays silent shows here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Items {
+    pub messages: u64,
+    pub refused: u64,
+    pub controls: u64,
+    /// Items that were settled.
+    pub settled: u64,
+    /// Of these, settled with bytes for the peer.
+    pub answered: u64,
+}
+
+/// Something odd that was taken all the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    pub code: String,
+    pub count: u64,
+    /// The newest, in the plugin's words.
+    pub text: String,
+}
+
+/// One destination.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Destination {
+    pub name: String,
+    /// The sender's plugin, or `route INTERFACE`.
+    pub to: String,
+    pub order: String,
+    pub state: DestinationState,
+    /// Why it waits or stopped.
+    pub why: Option<Reason>,
+    /// Since when it waits or is stopped.
+    pub since: Option<Time>,
+    /// When it is asked again.
+    pub until: Option<Time>,
+    /// Deliveries that are pending.
+    pub waiting: u64,
+    /// When the oldest of them was stored.
+    pub oldest: Option<Time>,
+    /// Deliveries that a person must look at.
+    pub quarantined: u64,
+    /// Runs in hand.
+    pub runs: u64,
+    /// Lanes that wait for a retry or for an operator.
+    pub lanes_blocked: u64,
+    /// The first of them.
+    pub blocked: Vec<BlockedLane>,
+    pub counts: DeliveryCounts,
+}
+
+/// Whether a destination works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DestinationState {
+    Running,
+    /// It is away, and asked again by itself.
+    Waiting,
+    /// Until an operator resumes it.
+    Stopped,
+}
+
+impl DestinationState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DestinationState::Running => "running",
+            DestinationState::Waiting => "waiting",
+            DestinationState::Stopped => "stopped",
+        }
+    }
+}
+
+/// The message that a lane waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockedLane {
+    pub lane: u16,
+    pub message: u64,
+    pub why: String,
+    pub attempts: u32,
+    /// When it is tried again; none: when an operator resends or dismisses it.
+    pub due_at: Option<Time>,
+}
+
+/// What became of a destination's deliveries since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliveryCounts {
+    pub sent: u64,
+    pub filtered: u64,
+    pub quarantined: u64,
+    pub retried: u64,
+}
+
+/// A plugin in use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plugin {
+    pub name: String,
+    pub version: String,
+    pub kind: String,
+    pub digest: String,
+    /// Where it comes from; none: with Portway.
+    pub path: Option<String>,
+    /// It takes the name of one that comes with Portway.
+    pub replaces: bool,
+}
+
+/// Something that was refused before it was a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    pub interface: String,
+    pub reason: String,
+    pub count: u64,
+    /// The newest.
+    pub at: Option<Time>,
+    pub peer: Option<String>,
+    pub text: Option<String>,
+}

@@ -1,0 +1,203 @@
+//! An engine that only remembers what it was asked.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use portway_admin::views::{self, Time};
+use portway_admin::{Action, Control, ControlError, ControlErrorKind, params};
+use portway_model::{DeliveryState, MessageId, MessageStatus, Timestamp};
+
+#[derive(Default)]
+pub(crate) struct Engine {
+    pub(crate) asked: Mutex<Vec<String>>,
+    pub(crate) stopping: Mutex<bool>,
+}
+
+impl Engine {
+    fn note(&self, text: String) {
+        self.asked.lock().unwrap().push(text);
+    }
+
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn time(millis: u64) -> Time {
+    Time(Timestamp(millis))
+}
+
+fn message(id: MessageId) -> views::Message {
+    views::Message {
+        id,
+        interface: "lab".into(),
+        status: MessageStatus::Quarantined,
+        received_at: time(1_000),
+        stored_at: time(1_001),
+        occurred_at: None,
+        key: Some("P1".into()),
+        dedupe: None,
+        body_bytes: 5,
+        origin: None,
+        origin_kind: None,
+    }
+}
+
+fn destination() -> views::Destination {
+    views::Destination {
+        name: "api".into(),
+        to: "http".into(),
+        order: "key".into(),
+        state: views::DestinationState::Waiting,
+        why: Some(views::Reason { code: "unreachable".into(), text: "connection refused".into() }),
+        since: Some(time(2_000)),
+        until: Some(time(9_000)),
+        waiting: 3,
+        oldest: Some(time(1_000)),
+        quarantined: 1,
+        runs: 0,
+        lanes_blocked: 1,
+        blocked: vec![views::BlockedLane {
+            lane: 7,
+            message: 42,
+            why: "http-503: try later".into(),
+            attempts: 2,
+            due_at: Some(time(9_000)),
+        }],
+        counts: views::DeliveryCounts { sent: 10, filtered: 1, quarantined: 1, retried: 4 },
+    }
+}
+
+#[async_trait]
+impl Control for Engine {
+    async fn health(&self) -> views::Health {
+        let stopping = *self.stopping.lock().unwrap();
+        let state = if stopping { views::EngineState::Stopping } else { views::EngineState::Running };
+        views::Health { state, intake_open: !stopping }
+    }
+
+    async fn status(&self) -> Result<views::Status, ControlError> {
+        Ok(views::Status {
+            engine: views::Engine {
+                version: "0.1.0".into(),
+                project: "/p".into(),
+                state: views::EngineState::Running,
+                started_at: time(0),
+                uptime_s: 11,
+                process_id: 1,
+            },
+            intake: views::Intake {
+                closed: None,
+                waiting: 0,
+                stored: 14,
+                duplicates: 1,
+                refused: Vec::new(),
+            },
+            commits: views::Commits {
+                commits: 5,
+                strict: 5,
+                messages: 14,
+                results: 12,
+                failures: 0,
+                mean_ms: 1.5,
+                p50_ms: 1.0,
+                p99_ms: 4.0,
+                busy_ratio: 0.1,
+                busy_ms: 7.5,
+            },
+            store: views::Store {
+                path: "/p/data/portway.db".into(),
+                free_bytes: Some(1),
+                log_bytes: 2,
+                pruned: 3,
+            },
+            memory: views::Memory { resident_bytes: None, waiting: 3, body_bytes: 9, runs: 0 },
+            interfaces: vec![views::Interface {
+                name: "lab".into(),
+                listener: Some(views::Listener {
+                    plugin: "mllp".into(),
+                    address: "127.0.0.1:2575".into(),
+                    tls: false,
+                    connections: 2,
+                    connections_max: 100,
+                    accepted: 6,
+                }),
+                items: views::Items { messages: 15, refused: 1, controls: 0, settled: 16, answered: 16 },
+                refusals: vec![views::Count { reason: "not-allowed".into(), count: 2 }],
+                notices: Vec::new(),
+                destinations: vec![destination()],
+            }],
+            plugins: Vec::new(),
+        })
+    }
+
+    async fn list_messages(&self, list: params::ListMessages) -> Result<views::MessagePage, ControlError> {
+        self.note(format!("{list:?}"));
+        Ok(views::MessagePage { items: vec![message(MessageId(42))], next: Some(MessageId(42)) })
+    }
+
+    async fn get_message(&self, id: MessageId) -> Result<Option<views::MessageDetail>, ControlError> {
+        let delivery = views::Delivery {
+            destination: "api".into(),
+            state: DeliveryState::Quarantined,
+            lane: 7,
+            round: 0,
+            attempts: 2,
+            due_at: None,
+            finished_at: Some(time(3_000)),
+            reason: Some("http-400: no".into()),
+        };
+        Ok((id == MessageId(42)).then(|| views::MessageDetail {
+            message: message(id),
+            attributes: vec![("hl7.type".into(), "ORU^R01".into())],
+            deliveries: vec![delivery],
+            attempts: Vec::new(),
+            actions: Vec::new(),
+        }))
+    }
+
+    async fn get_body(&self, id: MessageId) -> Result<Option<Bytes>, ControlError> {
+        Ok((id == MessageId(42)).then(|| Bytes::from_static(b"a\rb\0c")))
+    }
+
+    async fn act(&self, action: Action) -> Result<views::ActionDone, ControlError> {
+        self.note(format!("{action:?}"));
+        if action.message != MessageId(42) {
+            return Err(ControlError::new(
+                ControlErrorKind::NotFound,
+                "no-message",
+                "there is no such message",
+            ));
+        }
+        Ok(views::ActionDone {
+            message: action.message,
+            action: action.kind.as_str().into(),
+            destinations: vec!["api".into()],
+        })
+    }
+
+    async fn resume(&self, interface: &str, destination: &str) -> Result<(), ControlError> {
+        self.note(format!("resume {interface}/{destination}"));
+        let text = format!("there is no destination `{destination}` in `{interface}`");
+        (destination == "api")
+            .then_some(())
+            .ok_or_else(|| ControlError::new(ControlErrorKind::NotFound, "no-destination", text))
+    }
+
+    async fn backup(&self, target: &Path) -> Result<views::Backup, ControlError> {
+        Ok(views::Backup { file: target.display().to_string(), bytes: 1, took_ms: 2 })
+    }
+
+    async fn list_refusals(&self) -> Result<Vec<views::Refused>, ControlError> {
+        Ok(vec![views::Refused {
+            interface: "lab".into(),
+            reason: "not-allowed".into(),
+            count: 2,
+            at: Some(time(5)),
+            peer: Some("10.1.2.3:4".into()),
+            text: None,
+        }])
+    }
+}

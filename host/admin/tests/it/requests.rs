@@ -1,0 +1,117 @@
+//! What the API answers.
+
+use portway_admin::views;
+
+use crate::Api;
+
+fn parse<T: serde::de::DeserializeOwned>(body: &str) -> T {
+    serde_json::from_str(body).unwrap_or_else(|error| panic!("{error} in {body}"))
+}
+
+#[tokio::test]
+async fn status_and_metrics_say_the_same() {
+    let api = Api::start().await;
+    let (code, head, body) = api.send("GET /api/v1/status", "").await;
+    assert_eq!(code, 200);
+    assert!(head.contains("cache-control: no-store") && head.contains("x-request-id: "), "{head}");
+    let status: views::Status = parse(&body);
+    let destination = &status.interfaces[0].destinations[0];
+    assert_eq!(destination.blocked[0].message, 42);
+    assert_eq!(destination.until.unwrap().to_string(), "1970-01-01T00:00:09.000Z");
+    let (code, head, body) = api.send("GET /metrics", "").await;
+    assert_eq!(code, 200);
+    assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
+    for line in [
+        "portway_destination_waiting{interface=\"lab\",destination=\"api\"} 3",
+        "portway_destination_oldest_seconds{interface=\"lab\",destination=\"api\"} 10",
+        "portway_destination_state{interface=\"lab\",destination=\"api\",state=\"waiting\"} 1",
+        "portway_refusals_total{interface=\"lab\",reason=\"not-allowed\"} 2",
+        "portway_deliveries_total{interface=\"lab\",destination=\"api\",outcome=\"sent\"} 10",
+        "# TYPE portway_commits_total counter",
+    ] {
+        assert!(body.lines().any(|found| found == line), "{line} is missing in\n{body}");
+    }
+    api.stop().await;
+}
+
+#[tokio::test]
+async fn messages_are_listed_shown_and_handed_out() {
+    let api = Api::start().await;
+    let (code, _, body) = api
+        .send("GET /api/v1/messages?interface=lab&destination=api&status=quarantined&cursor=99&limit=2", "")
+        .await;
+    assert_eq!(code, 200);
+    assert_eq!(parse::<views::MessagePage>(&body).next.unwrap().0, 42);
+    let asked = api.engine.asked().remove(0);
+    assert!(
+        asked.contains("Some(Quarantined)") && asked.contains("MessageId(99)") && asked.contains("limit: 2")
+    );
+    let (code, _, body) = api.send("GET /api/v1/messages/42", "").await;
+    assert_eq!((code, parse::<views::MessageDetail>(&body).deliveries.len()), (200, 1));
+    let (code, head, body) = api.send("GET /api/v1/messages/42/body", "").await;
+    assert_eq!((code, body.as_str()), (200, "a\rb\0c"));
+    assert!(head.contains("content-type: application/octet-stream") && head.contains("nosniff"), "{head}");
+    let (code, _, body) = api.send("GET /api/v1/refusals", "").await;
+    assert_eq!((code, parse::<Vec<views::Refused>>(&body).len()), (200, 1));
+    api.stop().await;
+}
+
+#[tokio::test]
+async fn actions_reach_the_engine_with_author_and_reason() {
+    let api = Api::start().await;
+    let act = r#"{"destination":"api","reason":"fixed","author":"ann"}"#;
+    let (code, _, body) = api.send("POST /api/v1/messages/42/resend", act).await;
+    assert_eq!((code, parse::<views::ActionDone>(&body).destinations), (200, vec!["api".to_owned()]));
+    let (code, ..) = api.send("POST /api/v1/messages/42/dismiss", r#"{"reason":"test data"}"#).await;
+    assert_eq!(code, 200);
+    let (code, ..) = api.send("POST /api/v1/destinations/lab/api/resume", "").await;
+    assert_eq!(code, 200);
+    let (code, _, body) = api.send("POST /api/v1/backup", r#"{"file":"/b/copy.db"}"#).await;
+    assert_eq!((code, parse::<views::Backup>(&body).file.as_str()), (200, "/b/copy.db"));
+    let asked = api.engine.asked();
+    assert!(asked[0].contains("Resend") && asked[0].contains("\"ann\"") && asked[0].contains("\"fixed\""));
+    assert!(asked[1].contains("Dismiss") && asked[1].contains("\"operator\""));
+    assert_eq!(asked[2], "resume lab/api");
+    api.stop().await;
+}
+
+#[tokio::test]
+async fn errors_have_a_code_a_message_and_the_request_id() {
+    let api = Api::start().await;
+    for (line, body, wanted) in [
+        ("GET /api/v1/messages/7", "", (404, "no-message")),
+        ("GET /api/v1/messages/7/body", "", (404, "no-message")),
+        ("GET /api/v1/messages/x", "", (422, "invalid")),
+        ("GET /api/v1/messages?limit=501", "", (422, "invalid")),
+        ("GET /api/v1/messages?destination=api", "", (422, "invalid")),
+        ("GET /api/v1/messages?colour=red", "", (422, "invalid")),
+        ("GET /api/v1/messages?status=lost", "", (422, "invalid")),
+        ("POST /api/v1/messages/7/resend", "{}", (404, "no-message")),
+        ("POST /api/v1/messages/42/resend", "{", (422, "invalid")),
+        ("POST /api/v1/messages/42/resend", r#"{"destinatoin":"x"}"#, (422, "invalid")),
+        ("POST /api/v1/messages/42/dismiss", "{}", (422, "invalid")),
+        ("POST /api/v1/destinations/lab/nope/resume", "", (404, "no-destination")),
+        ("POST /api/v1/backup", r#"{"file":"copy.db"}"#, (422, "invalid")),
+        ("DELETE /api/v1/messages/42", "", (405, "method-not-allowed")),
+        ("GET /nothing", "", (404, "no-route")),
+    ] {
+        let (code, head, body) = api.send(line, body).await;
+        let error: views::Error = parse(&body);
+        assert_eq!((code, error.code.as_str()), wanted, "{line}: {body}");
+        assert!(!error.message.is_empty() && head.contains(&format!("x-request-id: {}", error.request_id)));
+    }
+    let long = format!(r#"{{"reason":"{}"}}"#, "x".repeat(2_000));
+    assert_eq!(api.send("POST /api/v1/messages/42/dismiss", &long).await.0, 422);
+    api.stop().await;
+}
+
+#[tokio::test]
+async fn health_follows_the_engine() {
+    let api = Api::start().await;
+    let health = format!("GET /health HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", api.address());
+    let (code, _, body) = api.send_raw(&health).await;
+    assert_eq!((code, body.as_str()), (200, r#"{"state":"running","intake_open":true}"#));
+    *api.engine.stopping.lock().unwrap() = true;
+    assert_eq!(api.send_raw(&health).await.0, 503);
+    api.stop().await;
+}
