@@ -4,11 +4,15 @@
 //! Folders and peers exist once a test has granted them, everything else is denied, as in
 //! the host.
 
+mod case;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::log::Level;
 use crate::{connect, files};
+
+pub use case::{Case, describe_sends};
 
 /// What a plugin did, in the order it did it.
 #[derive(Clone, Debug, PartialEq, Eq)]
