@@ -63,7 +63,7 @@ pub enum ListenError {
     Tls {
         address: SocketAddr,
         #[source]
-        source: TlsError,
+        source: Box<TlsError>,
     },
 }
 
@@ -161,7 +161,7 @@ impl Listener {
     pub fn bind(settings: ListenSettings) -> Result<Listener, ListenError> {
         let address = settings.address;
         let tls = settings.tls.clone().map(Certificate::load).transpose();
-        let tls = tls.map_err(|source| ListenError::Tls { address, source })?;
+        let tls = tls.map_err(|source| ListenError::Tls { address, source: Box::new(source) })?;
         let bind_error = |source| ListenError::Bind { address, source };
         let listener = bind(address).map_err(bind_error)?;
         let local_address = listener.local_addr().map_err(bind_error)?;

@@ -8,7 +8,7 @@ use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -169,7 +169,7 @@ impl Live {
             let mut buf = ReadBuf::new(&mut byte);
             let polled =
                 Pin::new(&mut self.wire).poll_read(&mut Context::from_waker(Waker::noop()), &mut buf);
-            if let Poll::Ready(_) = polled {
+            if polled.is_ready() {
                 return false;
             }
         }

@@ -27,8 +27,8 @@ pub enum TlsError {
     File { path: PathBuf, reason: String },
     #[error("`{path}` holds no certificate")]
     NoCertificate { path: PathBuf },
-    #[error("certificate `{certificate}` and key `{key}` cannot be used: {source}")]
-    Pair { certificate: PathBuf, key: PathBuf, source: rustls::Error },
+    #[error("certificate `{certificate}` and key `{key}` cannot be used")]
+    Pair { certificate: PathBuf, key: PathBuf, source: Box<rustls::Error> },
     #[error("TLS cannot be set up")]
     Setup(#[source] rustls::Error),
 }
@@ -77,7 +77,7 @@ pub(crate) fn server_config(files: &TlsFiles) -> Result<ServerConfig, TlsError> 
     builder.with_no_client_auth().with_single_cert(chain, key).map_err(|source| TlsError::Pair {
         certificate: files.certificate.clone(),
         key: files.key.clone(),
-        source,
+        source: Box::new(source),
     })
 }
 

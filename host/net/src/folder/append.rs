@@ -149,11 +149,8 @@ impl Handle {
         let (file, metadata) = open_regular(&place.dir, &place.name, &mut options)?;
         // All that append share the lock; who mends a torn end needs it alone. Somebody else's
         // lock means that he does not want the file changed now. No lock at all is fine.
-        match flock(&file, FlockOperation::NonBlockingLockShared) {
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(FolderError::Unavailable("the file is locked by another process".into()));
-            }
-            Ok(()) | Err(_) => {}
+        if let Err(rustix::io::Errno::WOULDBLOCK) = flock(&file, FlockOperation::NonBlockingLockShared) {
+            return Err(FolderError::Unavailable("the file is locked by another process".into()));
         }
         Ok(Handle {
             file: Mutex::new(file),
@@ -257,7 +254,7 @@ mod tests {
         let second = handle(&handles, "log", &place).unwrap();
         assert!(!Arc::ptr_eq(&first, &second));
         second.append(b"two\n").unwrap();
-        assert!(sync(&handles, "log", &place, &[first.clone()]).is_err());
+        assert!(sync(&handles, "log", &place, std::slice::from_ref(&first)).is_err());
         assert!(sync(&handles, "log", &place, &[second]).is_ok());
         assert!(sync(&handles, "log", &place, &[first]).is_err());
     }

@@ -45,11 +45,14 @@ struct PoolKey {
     credentials: Option<Credentials>,
 }
 
+/// TLS settings, and the state of the roots file they were made from.
+type MarkedConfig = (FileMark, Arc<ClientConfig>);
+
 /// All pools of a connector.
 pub(super) struct Pools {
     settings: ConnectorSettings,
     pools: Mutex<HashMap<PoolKey, Arc<Pool>>>,
-    tls: Mutex<HashMap<Option<PathBuf>, (FileMark, Arc<ClientConfig>)>>,
+    tls: Mutex<HashMap<Option<PathBuf>, MarkedConfig>>,
     /// Set while a task waits for the next idle connection to expire.
     sweeping: Mutex<bool>,
 }
