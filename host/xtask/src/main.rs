@@ -1,8 +1,15 @@
 //! `cargo xtask`: what is done with this repository beside building it. Each command is a
 //! module.
 
+mod check;
+mod crash;
+mod demo;
+mod fuzz;
 mod plugins;
 mod process;
+mod project;
+mod sim;
+mod test;
 
 use std::path::Path;
 
@@ -11,19 +18,45 @@ use anyhow::{Context, Result, bail};
 use plugins::Which;
 
 const USAGE: &str = "\
-cargo xtask plugins [--test]   build the first-party plugins; with --test the tests' hostile ones as well";
+cargo xtask demo [--once]      the example project with real traffic; once: 1,000 messages, then a table
+cargo xtask test               sets up what the tests need and runs all of them
+cargo xtask check              formatting, lints, licences, arrows, shape, the contract's hashes
+cargo xtask fix                formats, and writes the contract's hashes anew
+cargo xtask gen                writes the generated reference pages
+cargo xtask plugins [--test]   builds the first-party plugins; with --test the tests' hostile ones as well
+cargo xtask sim --seeds N      the simulation; `--seed S --trace` replays one
+cargo xtask crash --rounds N   kills a real engine under load and counts at the receiver
+cargo xtask fuzz --seconds N   every fuzz target for so long";
 
 fn main() -> Result<()> {
     let root =
         Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("the repository has no root")?;
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match arguments.as_slice() {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["demo"] => demo::demo(root, demo::Mode::Live),
+        ["demo", "--once"] => demo::demo(root, demo::Mode::Once),
+        ["test"] => test::test(root),
+        ["check"] => check::check(root),
+        ["fix"] => check::fix(root),
+        ["gen"] => generate(root),
         ["plugins"] => plugins::build(root, Which::FirstParty),
         ["plugins", "--test"] => {
             plugins::build(root, Which::FirstParty)?;
             plugins::build(root, Which::Hostile)
         }
+        ["sim", ..] => sim::sim(root, arguments.get(1..).unwrap_or_default()),
+        ["crash", "--rounds", rounds] => {
+            crash::crash(root, rounds.parse().context("--rounds takes a number")?)
+        }
+        ["fuzz", "--seconds", seconds] => {
+            fuzz::fuzz(root, seconds.parse().context("--seconds takes a number")?)
+        }
         _ => bail!("no such command; there are:\n{USAGE}"),
     }
+}
+
+/// The binary knows its own options and commands.
+fn generate(root: &Path) -> Result<()> {
+    process::run(process::cargo(root).args(["run", "--quiet", "--package", "portway", "--", "gen-docs"]))
 }

@@ -1,0 +1,35 @@
+//! Puts the first-party plugins that `cargo xtask plugins` has built into the binary.
+//!
+//! A build without them works: the table then says what is missing, and so does the
+//! binary when a project names such a plugin.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+/// Component files, without `.wasm`.
+const FIRST_PARTY: &[&str] = &["mllp-source", "oru-to-json", "http-sender", "mllp-sender", "file-sender"];
+
+fn main() -> io::Result<()> {
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    let plugins = plugins_folder(&out);
+    let mut table = String::from("pub const EMBEDDED: &[(&str, Option<&[u8]>)] = &[\n");
+    for name in FIRST_PARTY {
+        let file = plugins.join(format!("{name}.wasm"));
+        println!("cargo::rerun-if-changed={}", file.display());
+        let bytes = match file.is_file() {
+            true => format!("Some(include_bytes!({:?}))", file.display().to_string()),
+            false => "None".to_owned(),
+        };
+        table.push_str(&format!("    ({name:?}, {bytes}),\n"));
+    }
+    table.push_str("];\n");
+    fs::write(out.join("embedded.rs"), table)
+}
+
+/// `plugins` beside the profile folders of the target directory that `out` lies in.
+fn plugins_folder(out: &Path) -> PathBuf {
+    let build = out.ancestors().find(|folder| folder.ends_with("build"));
+    let profile = build.and_then(Path::parent);
+    let target = profile.and_then(Path::parent).unwrap_or(out);
+    target.join("plugins")
+}

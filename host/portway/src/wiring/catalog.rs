@@ -1,0 +1,167 @@
+//! The plugins a project can use: those inside the binary and those it names by path.
+//!
+//! Answers what only manifests can tell: which names there are, and whether the grants of a
+//! use fit its slots. Settings are judged by the plugin itself when it is opened.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+
+use portway_config::{At, Catalog, GrantSettings, Name, Place, PluginSettings, PluginUse, Problem, Project, Role};
+use portway_runtime::{Manifest, PluginKind, SlotKind};
+
+use super::embedded::{self, FirstParty};
+
+/// Bytes of a component file that are read at most; the runtime's own limit is lower.
+const FILE_BYTES_MAX: u64 = 128 << 20;
+
+/// Every plugin of a project that can be found, with its manifest.
+pub struct PluginCatalog {
+    by_path: BTreeMap<String, Result<Component, String>>,
+}
+
+/// A component that was looked at, but not compiled.
+#[derive(Clone)]
+pub struct Component {
+    pub bytes: Arc<[u8]>,
+    pub manifest: Manifest,
+}
+
+/// Why a name gives no component.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    #[error("there is no {role} `{name}`", role = role.as_str())]
+    Unknown { role: Role, name: String },
+    #[error("this binary was built without its plugins, `{name}` among them; run `cargo xtask plugins` and build again")]
+    NotBuilt { name: String },
+    #[error("{0}")]
+    Bad(String),
+    #[error("plugin `{name}` is a {kind}, which cannot stand as a {role}", role = role.as_str())]
+    Kind { name: String, kind: PluginKind, role: Role },
+}
+
+impl PluginCatalog {
+    /// Looks at every component the project names by path.
+    pub fn of(project: &Project) -> Self {
+        let look = |(name, plugin): (&Name, &portway_config::PluginByPath)| {
+            let component = read_component(name.as_str(), plugin.path.value.as_path());
+            (name.as_str().to_owned(), component)
+        };
+        PluginCatalog { by_path: project.plugins.iter().map(look).collect() }
+    }
+
+    /// The component behind a name in a role; one by path comes first.
+    pub fn find(&self, role: Role, name: &str) -> Result<Component, FindError> {
+        let component = match self.by_path.get(name) {
+            Some(component) => component.clone().map_err(FindError::Bad)?,
+            None => match embedded::find(role, name) {
+                FirstParty::Found(bytes) => look_at(name, bytes.into()).map_err(FindError::Bad)?,
+                FirstParty::NotBuilt => return Err(FindError::NotBuilt { name: name.into() }),
+                FirstParty::Unknown => return Err(FindError::Unknown { role, name: name.into() }),
+            },
+        };
+        match fits(component.manifest.kind, role) {
+            true => Ok(component),
+            false => Err(FindError::Kind { name: name.into(), kind: component.manifest.kind, role }),
+        }
+    }
+}
+
+fn fits(kind: PluginKind, role: Role) -> bool {
+    match role {
+        Role::Source => kind == PluginKind::StreamSource,
+        Role::Transform => kind == PluginKind::Transform,
+        Role::Sender => matches!(kind, PluginKind::Sender | PluginKind::HttpSender),
+    }
+}
+
+fn read_component(name: &str, path: &std::path::Path) -> Result<Component, String> {
+    let shown = path.display();
+    let metadata = fs::metadata(path).map_err(|error| format!("cannot read plugin file `{shown}`: {error}"))?;
+    if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
+        return Err(format!("plugin file `{shown}` is no file of at most {FILE_BYTES_MAX} bytes"));
+    }
+    let bytes = fs::read(path).map_err(|error| format!("cannot read plugin file `{shown}`: {error}"))?;
+    look_at(name, bytes.into())
+}
+
+fn look_at(name: &str, bytes: Arc<[u8]>) -> Result<Component, String> {
+    let manifest = portway_runtime::inspect(name, &bytes).map_err(|error| format!("{error}; {}", error.hint()))?;
+    Ok(Component { bytes, manifest })
+}
+
+impl Catalog for PluginCatalog {
+    fn names(&self, role: Role) -> Vec<String> {
+        // A component that cannot be read is named all the same: what is wrong with it is said below.
+        let may_stand = |component: &Result<Component, String>| match component {
+            Ok(component) => fits(component.manifest.kind, role),
+            Err(_) => true,
+        };
+        let by_path = self.by_path.iter().filter(|(_, component)| may_stand(component));
+        let mut names: Vec<String> = by_path.map(|(name, _)| name.clone()).collect();
+        names.extend(embedded::names(role).into_iter().map(str::to_owned));
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    fn is_first_party(&self, name: &str) -> bool {
+        [Role::Source, Role::Transform, Role::Sender].iter().any(|role| embedded::names(*role).contains(&name))
+    }
+
+    fn check_source(&self, plugin: &At<Name>, _settings: &PluginSettings) -> Vec<Problem> {
+        match self.find(Role::Source, plugin.value.as_str()) {
+            Ok(_) => Vec::new(),
+            Err(error) => vec![Problem::new(plugin.place.clone(), error.to_string())],
+        }
+    }
+
+    fn check_use(&self, role: Role, plugin_use: &PluginUse) -> Vec<Problem> {
+        match self.find(role, plugin_use.plugin.value.as_str()) {
+            Ok(component) => check_grants(&component.manifest, plugin_use),
+            Err(error) => vec![Problem::new(plugin_use.plugin.place.clone(), error.to_string())],
+        }
+    }
+}
+
+/// Slots without a grant, grants without a slot, grants of another type.
+fn check_grants(manifest: &Manifest, plugin_use: &PluginUse) -> Vec<Problem> {
+    let plugin = &plugin_use.plugin;
+    let mut problems = Vec::new();
+    for slot in &manifest.slots {
+        let is_granted = plugin_use.grants.keys().any(|name| name.as_str() == slot.name);
+        if slot.required && !is_granted {
+            let text = format!("plugin `{}` needs a grant for its slot `{}`: {}", plugin.value, slot.name, slot.description);
+            let hint = format!("add `grants.{} = {{ type = \"{}\", … }}`", slot.name, slot.kind);
+            problems.push(Problem::new(plugin.place.clone(), text).hint(hint));
+        }
+    }
+    for (name, grant) in &plugin_use.grants {
+        let place: &Place = &grant.place;
+        match manifest.slot(name.as_str()) {
+            None => {
+                let known: Vec<_> = manifest.slots.iter().map(|slot| slot.name.as_str()).collect();
+                let text = format!("plugin `{}` has no slot `{name}`", plugin.value);
+                let hint = match known.as_slice() {
+                    [] => "it needs no grants".to_owned(),
+                    known => format!("its slots are {}", known.join(", ")),
+                };
+                problems.push(Problem::new(place.clone(), text).hint(hint));
+            }
+            Some(slot) if slot.kind != kind_of(&grant.value) => {
+                let text = format!("slot `{name}` of plugin `{}` takes a grant of type `{}`", plugin.value, slot.kind);
+                problems.push(Problem::new(place.clone(), text));
+            }
+            Some(_) => {}
+        }
+    }
+    problems
+}
+
+fn kind_of(grant: &GrantSettings) -> SlotKind {
+    match grant {
+        GrantSettings::Http(_) => SlotKind::Http,
+        GrantSettings::Folder(_) => SlotKind::Folder,
+        GrantSettings::Tcp(_) => SlotKind::Tcp,
+    }
+}

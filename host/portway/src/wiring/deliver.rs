@@ -1,0 +1,348 @@
+//! Delivers a run: its destination's transforms, then its sender or route.
+//!
+//! Here faults of plugins become verdicts on messages ("whose fault is it"): a plugin that
+//! traps on a message quarantines it, one that uses up its fuel or memory is a runaway, and
+//! waiting for a service until the time-out is the network's. What follows for the lane and
+//! the destination is the engine's business.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use portway_engine::ports::{Deliver, Routed, Run, RunReport, Stop, Verdict};
+use portway_model::{
+    Answer, DestinationId, Envelope, Failure, InterfaceId, Later, Output, SendVerdict, TransformVerdict,
+};
+use portway_runtime::{Batch, Call, CallError, Fault, FaultKind, HttpSender, Sender, Transformer};
+
+/// Delivers for every destination of a project.
+pub struct Delivery {
+    /// Names the store in idempotency keys.
+    pub store: String,
+    pub destinations: HashMap<DestinationId, Destination>,
+}
+
+/// What a destination is made of.
+pub struct Destination {
+    pub transforms: Vec<Transformer>,
+    pub target: Target,
+    /// Wall time of one call of a plugin.
+    pub timeout: Duration,
+}
+
+/// Where a destination's messages end up.
+pub enum Target {
+    Sender(Sender),
+    HttpSender(HttpSender),
+    Route(InterfaceId),
+}
+
+/// A message on its way through the chain.
+enum Step {
+    /// Goes on; usually one, several only after the last transform of a route.
+    Ready(Vec<Envelope>),
+    Done(Verdict),
+}
+
+/// What ended a run early.
+#[derive(Default)]
+struct Ending {
+    stop: Option<Stop>,
+    go_singly: bool,
+}
+
+#[async_trait]
+impl Deliver for Delivery {
+    async fn deliver(&self, run: Run) -> RunReport {
+        let Some(destination) = self.destinations.get(&run.destination) else {
+            let failure = Failure::new("unknown-destination", "the project has no such destination");
+            return untried(run.messages.len(), Stop::Misconfigured(failure));
+        };
+        let pass = Pass { store: &self.store, destination, run: &run };
+        let mut steps: Vec<Step> = run.messages.iter().map(|message| Step::Ready(vec![message.clone()])).collect();
+        let mut ending = Ending::default();
+        for (index, transform) in destination.transforms.iter().enumerate() {
+            let is_last = index + 1 == destination.transforms.len();
+            let several = is_last && matches!(destination.target, Target::Route(_));
+            pass.transform(transform, several, &mut steps, &mut ending).await;
+            if ending.stop.is_some() {
+                break;
+            }
+        }
+        if ending.stop.is_none() {
+            pass.send(&mut steps, &mut ending).await;
+        }
+        let verdicts = steps.into_iter().map(|step| match step {
+            Step::Done(verdict) => verdict,
+            Step::Ready(_) => Verdict::Untried,
+        });
+        RunReport { verdicts: verdicts.collect(), stop: ending.stop, go_singly: ending.go_singly }
+    }
+}
+
+fn untried(count: usize, stop: Stop) -> RunReport {
+    RunReport { verdicts: vec![Verdict::Untried; count], stop: Some(stop), go_singly: false }
+}
+
+/// One run's way through its destination.
+struct Pass<'a> {
+    store: &'a str,
+    destination: &'a Destination,
+    run: &'a Run,
+}
+
+impl Pass<'_> {
+    fn batch(&self, messages: Vec<Envelope>) -> Batch {
+        let Pass { store, destination, run } = self;
+        Batch { store: (*store).to_owned(), ordered: run.ordered, timeout: destination.timeout, messages }
+    }
+
+    /// Indexes that may go on now: in an ordered run none after one that blocks its lane.
+    fn ready(&self, steps: &[Step]) -> Vec<usize> {
+        let mut ready = Vec::with_capacity(steps.len());
+        for (index, step) in steps.iter().enumerate() {
+            match step {
+                Step::Ready(_) => ready.push(index),
+                Step::Done(verdict) if self.run.ordered && self.blocks(verdict) => break,
+                Step::Done(_) => {}
+            }
+        }
+        ready
+    }
+
+    fn blocks(&self, verdict: &Verdict) -> bool {
+        match verdict {
+            Verdict::Sent(_) | Verdict::Route(_) | Verdict::Filtered(_) => false,
+            Verdict::Quarantine(_) => self.run.hold_on_quarantine,
+            Verdict::Retry(_) | Verdict::Untried | Verdict::Runaway(_) => true,
+        }
+    }
+
+    /// One transform over everything that is ready. After a fault the message it struck is
+    /// judged, and the others go again.
+    async fn transform(&self, transform: &Transformer, several: bool, steps: &mut [Step], ending: &mut Ending) {
+        let mut work = vec![self.ready(steps)];
+        while let Some(indexes) = work.pop() {
+            if indexes.is_empty() {
+                continue;
+            }
+            let messages = indexes.iter().filter_map(|&index| only(steps.get(index))).collect();
+            let call = transform.transform(&self.batch(messages)).await;
+            match call.result {
+                Ok(verdicts) => {
+                    for (&index, verdict) in indexes.iter().zip(verdicts) {
+                        replace(steps, index, |step| after_transform(step, verdict, several));
+                    }
+                }
+                Err(CallError::Fault(fault)) => {
+                    ending.go_singly = true;
+                    after_transform_fault(&fault, call.begun, &indexes, &mut work, steps);
+                }
+                Err(error) => {
+                    ending.stop = Some(stop(error));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Hands everything that is ready to the sender, or makes routes of it.
+    async fn send(&self, steps: &mut [Step], ending: &mut Ending) {
+        let indexes = self.ready(steps);
+        if indexes.is_empty() {
+            return;
+        }
+        if let Target::Route(target) = self.destination.target {
+            for index in indexes {
+                replace(steps, index, |step| match step {
+                    Step::Ready(messages) => Step::Done(Verdict::Route(routed(target, messages))),
+                    done => done,
+                });
+            }
+            return;
+        }
+        let messages = indexes.iter().filter_map(|&index| only(steps.get(index))).collect();
+        let batch = self.batch(messages);
+        let call = match &self.destination.target {
+            Target::Sender(sender) => sender.send(&batch).await,
+            Target::HttpSender(sender) => sender.send(&batch).await,
+            Target::Route(_) => return,
+        };
+        self.judge_sent(call, &indexes, steps, ending);
+    }
+
+    fn judge_sent(&self, call: Call<Vec<SendVerdict>>, indexes: &[usize], steps: &mut [Step], ending: &mut Ending) {
+        match call.result {
+            Ok(verdicts) => {
+                for (&index, verdict) in indexes.iter().zip(verdicts) {
+                    replace(steps, index, |_| Step::Done(after_send(verdict)));
+                }
+            }
+            Err(CallError::Fault(fault)) => {
+                ending.go_singly = true;
+                let suspect = guilty(indexes, call.begun);
+                for (at, &index) in indexes.iter().enumerate() {
+                    let arrived = call.sent.iter().any(|&sent| sent as usize == at);
+                    let verdict = match arrived {
+                        true => Verdict::Sent(Answer { code: "sent".into(), text: fault.text.clone() }),
+                        false if suspect == Some(at) => judge(&fault),
+                        false => Verdict::Untried,
+                    };
+                    replace(steps, index, |_| Step::Done(verdict));
+                }
+            }
+            Err(error) => {
+                for (at, &index) in indexes.iter().enumerate() {
+                    if call.sent.iter().any(|&sent| sent as usize == at) {
+                        replace(steps, index, |_| Step::Done(Verdict::Sent(Answer::default())));
+                    }
+                }
+                ending.stop = Some(stop(error));
+            }
+        }
+    }
+}
+
+/// Judges the message a fault struck and says what goes again. A runaway ends the run:
+/// what was not transformed before it stays untried.
+fn after_transform_fault(
+    fault: &Fault,
+    begun: Option<u32>,
+    indexes: &[usize],
+    work: &mut Vec<Vec<usize>>,
+    steps: &mut [Step],
+) {
+    let Some(at) = guilty(indexes, begun) else {
+        let (first, second) = indexes.split_at(indexes.len() / 2);
+        work.push(second.to_vec());
+        work.push(first.to_vec());
+        return;
+    };
+    let (before, rest) = indexes.split_at(at);
+    let Some((&struck, after)) = rest.split_first() else {
+        return;
+    };
+    let verdict = judge(fault);
+    if matches!(verdict, Verdict::Quarantine(_)) {
+        work.push(after.to_vec());
+    } else {
+        for &index in work.drain(..).flatten().collect::<Vec<_>>().iter().chain(after) {
+            replace(steps, index, |_| Step::Done(Verdict::Untried));
+        }
+    }
+    replace(steps, struck, |_| Step::Done(verdict));
+    work.push(before.to_vec());
+}
+
+/// The one message of a step that is ready.
+fn only(step: Option<&Step>) -> Option<Envelope> {
+    match step {
+        Some(Step::Ready(messages)) => messages.first().cloned(),
+        _ => None,
+    }
+}
+
+fn replace(steps: &mut [Step], index: usize, with: impl FnOnce(Step) -> Step) {
+    if let Some(step) = steps.get_mut(index) {
+        let old = std::mem::replace(step, Step::Done(Verdict::Untried));
+        *step = with(old);
+    }
+}
+
+/// Which message of a call a fault is blamed on: the one it had begun, or the only one.
+fn guilty(indexes: &[usize], begun: Option<u32>) -> Option<usize> {
+    match begun {
+        Some(begun) if (begun as usize) < indexes.len() => Some(begun as usize),
+        _ if indexes.len() == 1 => Some(0),
+        _ => None,
+    }
+}
+
+fn after_transform(step: Step, verdict: TransformVerdict, several: bool) -> Step {
+    let Step::Ready(messages) = step else {
+        return step;
+    };
+    let outputs = match verdict {
+        TransformVerdict::Pass => return Step::Ready(messages),
+        TransformVerdict::Filter(reason) => return Step::Done(Verdict::Filtered(reason)),
+        TransformVerdict::Quarantine(failure) => return Step::Done(Verdict::Quarantine(failure)),
+        TransformVerdict::Retry(later) => return Step::Done(Verdict::Retry(later)),
+        TransformVerdict::Deliver(outputs) => outputs,
+    };
+    if outputs.is_empty() {
+        return Step::Done(Verdict::Filtered("the transform delivered nothing".into()));
+    }
+    if outputs.len() > 1 && !several {
+        let text = format!("{} outputs; more than one is possible only before a route", outputs.len());
+        return Step::Done(Verdict::Quarantine(Failure::new("several-outputs", text)));
+    }
+    let Some(message) = messages.into_iter().next() else {
+        return Step::Done(Verdict::Untried);
+    };
+    let replaced: Result<Vec<Envelope>, Failure> =
+        outputs.into_iter().map(|output| with_output(&message, output)).collect();
+    match replaced {
+        Ok(messages) => Step::Ready(messages),
+        Err(failure) => Step::Done(Verdict::Quarantine(failure)),
+    }
+}
+
+fn with_output(message: &Envelope, output: Output) -> Result<Envelope, Failure> {
+    let attributes = match output.attributes.pairs().is_empty() {
+        true => Arc::clone(&message.attributes),
+        false => {
+            let laid_over = message.attributes.overlay(&output.attributes);
+            Arc::new(laid_over.map_err(|error| Failure::new("attributes", error.to_string()))?)
+        }
+    };
+    let key = output.key.or_else(|| message.key.clone());
+    Ok(Envelope { key, attributes, body: output.body, ..message.clone() })
+}
+
+fn after_send(verdict: SendVerdict) -> Verdict {
+    match verdict {
+        SendVerdict::Sent(answer) => Verdict::Sent(answer),
+        SendVerdict::Untried => Verdict::Untried,
+        SendVerdict::Retry(later) => Verdict::Retry(later),
+        SendVerdict::Quarantine(failure) => Verdict::Quarantine(failure),
+    }
+}
+
+fn routed(target: InterfaceId, messages: Vec<Envelope>) -> Vec<Routed> {
+    let one = |message: Envelope| Routed {
+        target,
+        key: message.key,
+        attributes: (*message.attributes).clone(),
+        body: message.body,
+    };
+    messages.into_iter().map(one).collect()
+}
+
+/// What a fault means for the message it struck.
+fn judge(fault: &Fault) -> Verdict {
+    let failure = fault.to_failure();
+    match fault.kind {
+        FaultKind::TimedOut { in_service: true } => Verdict::Retry(Later { failure, after_ms: None }),
+        FaultKind::OutOfFuel | FaultKind::OutOfMemory | FaultKind::TimedOut { in_service: false } => {
+            Verdict::Runaway(failure)
+        }
+        FaultKind::Trap | FaultKind::CopyLimit | FaultKind::Lie => Verdict::Quarantine(failure),
+    }
+}
+
+fn stop(error: CallError) -> Stop {
+    match error {
+        CallError::Trouble(trouble) => Stop::from(trouble),
+        CallError::Open(failure) => Stop::Misconfigured(failure),
+        CallError::Busy => {
+            let failure = Failure::new("busy", "every instance of the plugin is in use");
+            Stop::Unavailable(Later { failure, after_ms: Some(100) })
+        }
+        // Faults are judged message by message before this.
+        CallError::Fault(fault) => {
+            let failure = fault.to_failure();
+            Stop::Unavailable(Later { failure, after_ms: None })
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! From a project's settings to what the runtime opens a plugin with.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use portway_config::{
+    Access, Addresses, CredentialSettings, GrantSettings, HttpGrantSettings, Isolation, LimitSettings, PluginUse,
+    TcpGrantSettings,
+};
+use portway_model::Attributes;
+use portway_net::AddressPolicy;
+use portway_net::folder::{self, FolderGrant};
+use portway_net::http::{Credentials, HttpGrant};
+use portway_net::tcp::{TcpGrant, TcpTls};
+use portway_runtime::{CallLimits, Grant, Grants, Manifest, Observer, Opening};
+
+/// Names whom a plugin is opened for.
+pub struct Owner<'a> {
+    pub interface: &'a str,
+    /// Empty for a source.
+    pub destination: &'a str,
+}
+
+/// The opening of a transform or a sender.
+pub fn of_use(
+    owner: &Owner<'_>,
+    plugin_use: &PluginUse,
+    manifest: &Manifest,
+    limits: &LimitSettings,
+    observer: Arc<dyn Observer>,
+) -> Opening {
+    let mut limits = call_limits(manifest, limits);
+    if let Some(fuel) = plugin_use.fuel_per_message {
+        limits.fuel_per_message = fuel;
+    }
+    if let Some(bytes) = plugin_use.memory_bytes_max {
+        limits.memory_bytes = bytes.as_usize();
+    }
+    let grants = plugin_use.grants.iter().map(|(name, granted)| (name.as_str().to_owned(), grant(&granted.value)));
+    Opening {
+        origin: owner.interface.to_owned(),
+        destination: owner.destination.to_owned(),
+        settings: plugin_use.settings.to_text(),
+        attributes: engine_attributes(),
+        grants: Grants(grants.collect::<BTreeMap<_, _>>()),
+        limits,
+        isolation: match plugin_use.isolation {
+            Isolation::Shared => portway_runtime::Isolation::Shared,
+            Isolation::Call => portway_runtime::Isolation::Call,
+        },
+        observer,
+    }
+}
+
+/// The opening of a source.
+pub fn of_source(
+    interface: &str,
+    settings: String,
+    manifest: &Manifest,
+    limits: &LimitSettings,
+    observer: Arc<dyn Observer>,
+) -> Opening {
+    Opening {
+        origin: interface.to_owned(),
+        destination: String::new(),
+        settings,
+        attributes: engine_attributes(),
+        grants: Grants::default(),
+        limits: call_limits(manifest, limits),
+        isolation: portway_runtime::Isolation::Shared,
+        observer,
+    }
+}
+
+/// A plugin that asks for less than the engine gives gets what it asks for.
+fn call_limits(manifest: &Manifest, limits: &LimitSettings) -> CallLimits {
+    let wanted = &manifest.limits;
+    let (fuel, memory) = (limits.fuel_per_message, limits.memory_bytes_max.as_usize());
+    CallLimits {
+        fuel_per_message: wanted.fuel_per_message.map_or(fuel, |wanted| wanted.min(fuel)),
+        memory_bytes: wanted.memory_bytes.map_or(memory, |wanted| wanted.min(memory)),
+        call_timeout: limits.call_timeout,
+        copy_bytes: limits.copy_bytes_max.as_usize(),
+    }
+}
+
+fn engine_attributes() -> Attributes {
+    let version = ("engine.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    Attributes::new(vec![version]).unwrap_or_default()
+}
+
+fn grant(settings: &GrantSettings) -> Grant {
+    match settings {
+        GrantSettings::Http(http) => Grant::Http(http_grant(http)),
+        GrantSettings::Tcp(tcp) => Grant::Tcp(tcp_grant(tcp)),
+        GrantSettings::Folder(folder) => Grant::Folder(FolderGrant {
+            path: folder.path.value.as_path().to_owned(),
+            access: match folder.access {
+                Access::Read => folder::Access::Read,
+                Access::Write => folder::Access::Write,
+            },
+        }),
+    }
+}
+
+fn http_grant(settings: &HttpGrantSettings) -> HttpGrant {
+    let credentials = settings.credentials.as_ref().map(|credentials| match credentials {
+        CredentialSettings::Bearer(bearer) => Credentials::Bearer(bearer.token.reveal().to_owned()),
+        CredentialSettings::Basic(basic) => Credentials::Basic {
+            user: basic.user.reveal().to_owned(),
+            password: basic.password.reveal().to_owned(),
+        },
+        CredentialSettings::Header(header) => {
+            Credentials::Header { name: header.name.clone(), value: header.value.reveal().to_owned() }
+        }
+    });
+    let headers = settings.headers.iter();
+    HttpGrant {
+        base: settings.url.clone(),
+        credentials,
+        headers: headers.map(|(name, value)| (name.as_str().to_owned(), value.reveal().to_owned())).collect(),
+        timeout: settings.timeout,
+        response_bytes_max: settings.response_bytes_max.as_usize(),
+        addresses: policy(settings.addresses),
+        tls_roots: settings.tls_roots.as_ref().map(|roots| roots.value.as_path().to_owned()),
+    }
+}
+
+fn tcp_grant(settings: &TcpGrantSettings) -> TcpGrant {
+    TcpGrant {
+        host: settings.host.clone(),
+        port: settings.port,
+        connections_max: settings.connections_max,
+        connect_timeout: settings.connect_timeout,
+        addresses: policy(settings.addresses),
+        tls: settings.tls.as_ref().map(|tls| TcpTls {
+            roots: tls.roots.as_ref().map(|roots| roots.value.as_path().to_owned()),
+            server_name: tls.server_name.clone(),
+        }),
+    }
+}
+
+fn policy(addresses: Addresses) -> AddressPolicy {
+    match addresses {
+        Addresses::Operator => AddressPolicy::Operator,
+        Addresses::Public => AddressPolicy::Public,
+        Addresses::Any => AddressPolicy::Any,
+    }
+}

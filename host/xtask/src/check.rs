@@ -1,0 +1,48 @@
+//! `cargo xtask check`: what a compiler does not see.
+//!
+//! Formatting, lints, licences, the arrows between crates, the shape of files, and the
+//! contract's hashes. Every finding says which rule it breaks and where to read it.
+
+mod arrows;
+mod contract;
+mod licences;
+mod shape;
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::process::{cargo, run};
+
+/// Runs every check; all findings are shown before it fails.
+pub fn check(root: &Path) -> Result<()> {
+    run(cargo(root).args(["fmt", "--all", "--check"]))?;
+    run(cargo(root).args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    let metadata = metadata(root)?;
+    let mut findings = arrows::findings(&metadata);
+    findings.extend(licences::findings(&metadata)?);
+    findings.extend(shape::findings(root)?);
+    findings.extend(contract::findings(root)?);
+    for finding in &findings {
+        eprintln!("{finding}");
+    }
+    if !findings.is_empty() {
+        bail!("{} findings; the rules are in docs/contributing.md", findings.len());
+    }
+    println!("check: nothing found");
+    Ok(())
+}
+
+/// `cargo xtask fix`: formats, and writes the contract's hashes anew.
+pub fn fix(root: &Path) -> Result<()> {
+    run(cargo(root).args(["fmt", "--all"]))?;
+    contract::write(root)
+}
+
+fn metadata(root: &Path) -> Result<serde_json::Value> {
+    let output = cargo(root).args(["metadata", "--format-version", "1", "--locked"]).output()?;
+    if !output.status.success() {
+        bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}

@@ -1,0 +1,53 @@
+//! `cargo xtask test`: sets up what the tests need and runs all of them.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::Result;
+
+use crate::process::{cargo, run};
+use crate::{check, crash, demo, fuzz, plugins, sim};
+
+/// Seeds of the simulation in one test run.
+const SEEDS: &str = "10000";
+/// Rounds of killing a real engine.
+const CRASH_ROUNDS: u32 = 20;
+/// Seconds each fuzz target runs.
+const FUZZ_SECONDS: u32 = 20;
+
+/// Everything; the first failure ends it.
+pub fn test(root: &Path) -> Result<()> {
+    let mut passed = 0;
+    let mut step = |name: &str, work: &mut dyn FnMut() -> Result<()>| -> Result<()> {
+        let began = Instant::now();
+        println!("== {name}");
+        work()?;
+        println!("== {name}: passed in {:.0?}", began.elapsed());
+        passed += 1;
+        Ok(())
+    };
+    step("plugins", &mut || {
+        plugins::build(root, plugins::Which::FirstParty)?;
+        plugins::build(root, plugins::Which::Hostile)
+    })?;
+    step("tests", &mut || tests(root))?;
+    step("check", &mut || check::check(root))?;
+    step("simulation", &mut || sim::sim(root, &["--seeds".into(), SEEDS.into()]))?;
+    step("crash", &mut || crash::crash(root, CRASH_ROUNDS))?;
+    step("demo", &mut || demo::demo(root, demo::Mode::Once))?;
+    step("fuzz", &mut || fuzz::fuzz(root, FUZZ_SECONDS))?;
+    println!("{passed} passed, 0 failed");
+    Ok(())
+}
+
+/// With nextest where it is installed, else with cargo's own runner; doc tests by the latter.
+fn tests(root: &Path) -> Result<()> {
+    let has_nextest =
+        Command::new("cargo-nextest").arg("--version").output().is_ok_and(|out| out.status.success());
+    if !has_nextest {
+        return run(cargo(root).args(["test", "--workspace"]));
+    }
+    run(cargo(root).args(["nextest", "run", "--workspace"]))?;
+    run(cargo(root).args(["test", "--workspace", "--doc", "--quiet"]))
+}
