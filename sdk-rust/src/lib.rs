@@ -18,6 +18,7 @@ mod sender;
 mod services;
 mod settings;
 mod stream_source;
+mod template;
 mod transform;
 
 #[cfg(target_family = "wasm")]
@@ -45,6 +46,7 @@ pub use settings::{NoSettings, parse_settings};
 pub use stream_source::{
     Codec, Content, Draft, Fate, FinishReason, Item, Receipt, Refusal, Span, Step, StreamReply, StreamSource,
 };
+pub use template::{Missing, Template, TemplateError};
 pub use transform::{Output, Transform, TransformVerdict, transform_each};
 
 /// What the macro of each kind expands to: the generated glue.
