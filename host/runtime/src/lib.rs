@@ -1,1 +1,54 @@
-//! Appears with its first content.
+//! Loads, meters and calls plugins, and gives them the host services they may import.
+//!
+//! It must not know the engine, the store or project files: it is handed components, settings
+//! and grants, and answers in the model's words. What a grant lets through is decided in `net`.
+
+mod batch;
+mod cache;
+mod charset;
+mod compile;
+mod convert;
+mod engine;
+mod exports;
+mod fault;
+mod fault_text;
+mod guest;
+mod guest_time;
+mod http_sender;
+mod inspect;
+mod instance;
+mod kept;
+mod load;
+mod manifest;
+mod opening;
+mod output;
+mod plugin;
+mod pool;
+mod reach;
+mod runtime;
+mod seats;
+mod sender;
+mod services;
+mod settings;
+mod source_items;
+mod stream_source;
+mod things;
+mod transform;
+
+pub use batch::{Batch, MESSAGES_MAX};
+pub use compile::{CompileError, compile_child_main};
+pub use fault::{Call, CallError, Fault, FaultKind};
+pub use http_sender::HttpSender;
+pub use inspect::CONTRACT;
+pub use load::LoadError;
+pub use manifest::{Manifest, ManifestError, PluginKind, SECTION as MANIFEST_SECTION, Slot, SlotKind, WantedLimits};
+pub use opening::{CallLimits, Grant, Grants, Isolation, Level, Observer, Opening, Unobserved};
+pub use plugin::{OpeningError, Plugin, PluginCounts};
+pub use reach::GrantError;
+pub use runtime::{Runtime, RuntimeError};
+pub use sender::Sender;
+pub use settings::{COMPONENT_BYTES_MAX, CompileMode, RuntimeClock, RuntimeSettings, SystemClock};
+pub use stream_source::{
+    CHUNK_BYTES_MAX, Connection, Fate, Receipt, Reply, SourceError, SourceItem, StreamSource,
+};
+pub use transform::Transformer;

@@ -1,0 +1,147 @@
+//! The messages of one call, and what is known of the call while it goes on.
+//!
+//! What is asked of a plugin is in the file of its kind.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portway_bindings::portway::host::blobs::Body;
+use portway_bindings::portway::plugin::types as wit;
+use portway_model::Envelope;
+use tokio::time::Instant as Moment;
+use wasmtime::component::Resource;
+
+use crate::convert::{INLINE_BYTES_MAX, millis_until};
+use crate::fault::{Call, CallError};
+use crate::guest::Guest;
+use crate::instance::{Instance, Use};
+use crate::pool::{Lease, Pool};
+use crate::things::Things;
+
+/// Messages of a batch.
+pub const MESSAGES_MAX: usize = 256;
+/// Bytes of inline bodies in a batch; what is over is handed over as blobs.
+const BATCH_INLINE_BYTES_MAX: usize = 4 << 20;
+
+/// Messages that are transformed or sent together.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// Names the store: store and id together name a message in the world.
+    pub store: String,
+    /// One lane, in order.
+    pub ordered: bool,
+    /// For the whole call; the opening's own limit counts where it is less.
+    pub timeout: Duration,
+    /// At most [`MESSAGES_MAX`].
+    pub messages: Vec<Envelope>,
+}
+
+/// What is known of a call while it goes on.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    pub begun: Option<u32>,
+    pub sent: Vec<u32>,
+    pub fuel: u64,
+}
+
+/// A plugin opened for one destination.
+pub(crate) struct Opened {
+    pub pool: Arc<Pool>,
+    pub user: Use,
+}
+
+impl Batch {
+    /// Ids for `begin`.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u64> + '_ {
+        self.messages.iter().map(|message| message.id.0)
+    }
+
+    /// As the guest sees it; large bodies become blobs of this call.
+    pub(crate) fn to_wit(&self, guest: &mut Guest, deadline: Moment) -> wit::Batch {
+        let mut inline_left = BATCH_INLINE_BYTES_MAX;
+        let messages = self.messages.iter().map(|envelope| message(&mut guest.things, envelope, &mut inline_left));
+        wit::Batch {
+            store: self.store.clone(),
+            ordered: self.ordered,
+            time_left_ms: millis_until(deadline),
+            messages: messages.collect(),
+        }
+    }
+}
+
+fn message(things: &mut Things, envelope: &Envelope, inline_left: &mut usize) -> wit::Message {
+    let bytes = &envelope.body;
+    let body = if bytes.len() <= INLINE_BYTES_MAX.min(*inline_left) {
+        *inline_left -= bytes.len();
+        Body::Inline(bytes.to_vec())
+    } else {
+        Body::Blob(Resource::new_own(things.add_blob(bytes.clone())))
+    };
+    wit::Message {
+        id: envelope.id.0,
+        received_ms: envelope.received_at.0,
+        attempt: u16::try_from(envelope.attempt.0).unwrap_or(u16::MAX),
+        key: envelope.key.as_ref().map(|key| key.as_str().to_owned()),
+        attributes: envelope.attributes.pairs().to_vec(),
+        body,
+    }
+}
+
+impl Trace {
+    /// What the store knows once a call has ended, well or not.
+    pub fn note(&mut self, instance: &Instance) {
+        let call = &instance.store.data().call;
+        self.begun = call.begun;
+        for index in &call.sent {
+            self.arrived(*index);
+        }
+        self.fuel += instance.fuel();
+    }
+
+    /// A message is known to have arrived.
+    pub fn arrived(&mut self, index: u32) {
+        if !self.sent.contains(&index) {
+            self.sent.push(index);
+        }
+    }
+
+    /// The call as its caller sees it.
+    pub fn into_call<T>(mut self, result: Result<T, CallError>) -> Call<T> {
+        self.sent.sort_unstable();
+        if let Err(CallError::Fault(fault)) = &result {
+            self.fuel = self.fuel.max(fault.fuel);
+            self.begun = fault.begun;
+        }
+        Call { result, begun: self.begun, sent: self.sent, fuel: self.fuel }
+    }
+}
+
+impl Opened {
+    /// When a call that may take so long must be over.
+    pub fn deadline(&self, timeout: Duration) -> Moment {
+        Moment::now() + timeout.min(self.user.opening.limits.call_timeout)
+    }
+
+    pub async fn lease(&self, deadline: Moment) -> Result<Lease, CallError> {
+        self.pool.lease(&self.user, deadline).await
+    }
+
+    /// A sound instance goes back, whatever the plugin said.
+    pub fn release<T>(&self, lease: Lease, result: Result<T, CallError>) -> Result<T, CallError> {
+        match &result {
+            Err(CallError::Fault(_)) => drop(lease),
+            Ok(_) | Err(CallError::Trouble(_) | CallError::Open(_) | CallError::Busy) => {
+                lease.give_back(self.user.opening.isolation);
+            }
+        }
+        result
+    }
+
+    /// Opens it in an instance, to see whether it takes its settings.
+    pub async fn check(&self) -> Result<(), CallError> {
+        let deadline = self.deadline(Duration::MAX);
+        let mut lease = self.lease(deadline).await?;
+        let opened = lease.instance.resource(&self.user, deadline).await;
+        self.release(lease, opened.map(|_| ()))
+    }
+}

@@ -1,0 +1,164 @@
+//! Why a call failed: the plugin's word, its fault, or nothing free.
+//!
+//! Which error of the engine is which kind of fault is decided here; what follows from a
+//! fault is decided by the caller.
+
+use std::fmt;
+
+use portway_model::{Failure, Trouble};
+use wasmtime::Trap;
+
+/// What a call on a batch gave.
+#[derive(Debug)]
+pub struct Call<T> {
+    pub result: Result<T, CallError>,
+    /// The message the plugin said it was at.
+    pub begun: Option<u32>,
+    /// Messages that are known to have arrived, whatever the result.
+    pub sent: Vec<u32>,
+    pub fuel: u64,
+}
+
+/// Why a call gave no verdicts.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The plugin said that nothing was done.
+    #[error("the plugin did nothing: {}", trouble_text(.0))]
+    Trouble(Trouble),
+    /// It refused its settings.
+    #[error("the plugin refused its settings: {0}")]
+    Open(Failure),
+    #[error("{0}")]
+    Fault(Box<Fault>),
+    /// No instance became free in time.
+    #[error("no instance of the plugin became free in time")]
+    Busy,
+}
+
+impl From<Box<Fault>> for CallError {
+    fn from(fault: Box<Fault>) -> CallError {
+        CallError::Fault(fault)
+    }
+}
+
+/// A plugin broke off or broke its word. Its instance is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub kind: FaultKind,
+    /// For whoever wrote the plugin: the guest's own words where there are any.
+    pub text: String,
+    pub plugin: String,
+    /// SHA-256 of the component, in hex.
+    pub digest: String,
+    /// What the call used up.
+    pub fuel: u64,
+    /// The most memory the instance had.
+    pub memory_bytes: usize,
+    /// The message it was at.
+    pub begun: Option<u32>,
+}
+
+/// The kinds of faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FaultKind {
+    /// Panic, out of bounds, stack overflow and the like.
+    Trap,
+    OutOfFuel,
+    OutOfMemory,
+    /// Cancelled at the end of its wall time; waiting in a service it is the network's fault.
+    TimedOut { in_service: bool },
+    /// Handed over more than a call may copy.
+    CopyLimit,
+    /// What it answered breaks the contract.
+    Lie,
+}
+
+impl FaultKind {
+    /// The plugin used up what it was given: not the message's fault alone.
+    pub const fn is_runaway(self) -> bool {
+        match self {
+            FaultKind::OutOfFuel | FaultKind::OutOfMemory | FaultKind::TimedOut { in_service: false } => true,
+            FaultKind::Trap
+            | FaultKind::TimedOut { in_service: true }
+            | FaultKind::CopyLimit
+            | FaultKind::Lie => false,
+        }
+    }
+
+    /// For programs: the code of a failure, the label of a count.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            FaultKind::Trap => "trap",
+            FaultKind::OutOfFuel => "out-of-fuel",
+            FaultKind::OutOfMemory => "out-of-memory",
+            FaultKind::TimedOut { in_service: true } => "timed-out-in-service",
+            FaultKind::TimedOut { in_service: false } => "timed-out",
+            FaultKind::CopyLimit => "copy-limit",
+            FaultKind::Lie => "lie",
+        }
+    }
+}
+
+impl Fault {
+    /// As the reason of a message or a destination.
+    pub fn to_failure(&self) -> Failure {
+        Failure::new(format!("plugin-{}", self.kind.as_str()), self.to_string())
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            FaultKind::Trap => "trapped",
+            FaultKind::OutOfFuel => "used up its fuel",
+            FaultKind::OutOfMemory => "used up its memory",
+            FaultKind::TimedOut { in_service: true } => "waited in a service until its time was up",
+            FaultKind::TimedOut { in_service: false } => "computed until its time was up",
+            FaultKind::CopyLimit => "handed over more than a call may copy",
+            FaultKind::Lie => "broke the contract",
+        };
+        write!(f, "plugin `{}` {what}", self.plugin)?;
+        if !self.text.is_empty() {
+            write!(f, ": {}", self.text)?;
+        }
+        Ok(())
+    }
+}
+
+fn trouble_text(trouble: &Trouble) -> String {
+    match trouble {
+        Trouble::Unavailable(later) => format!("unavailable ({})", later.failure),
+        Trouble::Misconfigured(failure) => format!("misconfigured ({failure})"),
+    }
+}
+
+/// What a host function ends a guest with; kept apart from the guest's own traps.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Halt {
+    #[error("all fuel is used up, service calls included")]
+    OutOfFuel,
+    #[error("{wanted} bytes of memory wanted, {limit} allowed")]
+    OutOfMemory { wanted: usize, limit: usize },
+    #[error("{0}")]
+    Lie(String),
+}
+
+/// Which kind of fault an error of the engine is, and what it says itself.
+pub(crate) fn classify(error: &wasmtime::Error) -> (FaultKind, String) {
+    if let Some(halt) = error.downcast_ref::<Halt>() {
+        let kind = match halt {
+            Halt::OutOfFuel => FaultKind::OutOfFuel,
+            Halt::OutOfMemory { .. } => FaultKind::OutOfMemory,
+            Halt::Lie(_) => FaultKind::Lie,
+        };
+        return (kind, halt.to_string());
+    }
+    if let Some(trap) = error.downcast_ref::<Trap>() {
+        let kind = if *trap == Trap::OutOfFuel { FaultKind::OutOfFuel } else { FaultKind::Trap };
+        return (kind, trap.to_string());
+    }
+    let text = error.root_cause().to_string();
+    // The engine has no public type for it; a test holds the words.
+    let copy_limit = text.contains("too much data is being copied");
+    (if copy_limit { FaultKind::CopyLimit } else { FaultKind::Trap }, text)
+}

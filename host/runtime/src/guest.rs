@@ -1,0 +1,312 @@
+//! What the host keeps for one instance: the state of the call at hand, its fuel, its memory,
+//! its handles.
+//!
+//! Host functions see a guest as this. What a service does is in `services`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use portway_model::Timestamp;
+use tokio::time::Instant;
+use wasmtime::component::ResourceTable;
+use wasmtime::{ResourceLimiter, StoreContextMut};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use crate::engine::YIELD_FUEL;
+use crate::fault::Halt;
+use crate::guest_time::{GuestClock, GuestRandom, Purity};
+use crate::opening::{CallLimits, Observer};
+use crate::output::{Sink, Throttle, Which};
+use crate::reach::Reach;
+use crate::settings::RuntimeClock;
+use crate::things::Things;
+
+/// A call into WASI, which charges nothing itself.
+const WASI_FUEL: u64 = 2_000;
+/// Elements of all tables of an instance.
+const TABLE_ELEMENTS_MAX: usize = 100_000;
+/// Core instances, memories and tables of one component; interpreters need nine.
+const PARTS_MAX: usize = 64;
+/// Random bytes of one call into WASI.
+const RANDOM_BYTES_MAX: u64 = 64 << 10;
+/// Left of a call's time when a service gives up waiting, so that the guest can answer.
+const ANSWER_TIME: Duration = Duration::from_millis(50);
+
+/// What is known of a plugin in all its instances.
+pub(crate) struct PluginFacts {
+    pub name: String,
+    pub digest: String,
+    pub digest_bytes: [u8; 32],
+    pub purity: Purity,
+    pub throttle: Arc<Throttle>,
+    /// It has said `begin` once: then it always does.
+    pub begins: AtomicBool,
+    /// Codes it gave notice of; beyond the limit they are one.
+    pub notices: std::sync::Mutex<std::collections::BTreeSet<String>>,
+    pub dropped_attributes: AtomicU64,
+    pub faults: AtomicU64,
+}
+
+/// One instance, as host functions see it.
+pub(crate) struct Guest {
+    wasi: WasiCtx,
+    table: ResourceTable,
+    wasi_calls: Arc<AtomicU64>,
+    pub memory: MemoryUse,
+    pub call: CallState,
+    pub meter: Meter,
+    pub things: Things,
+    pub reach: Arc<Reach>,
+    pub sink: Sink,
+    pub clock: GuestClock,
+    pub random: GuestRandom,
+    pub facts: Arc<PluginFacts>,
+}
+
+/// The call at hand.
+pub(crate) struct CallState {
+    pub observer: Arc<dyn Observer>,
+    /// The messages `begin` may name.
+    pub messages: Vec<u64>,
+    pub begun: Option<u32>,
+    pub sent: Vec<u32>,
+    pub fuel_per_message: u64,
+    /// Waiting for the world, not computing.
+    pub in_service: bool,
+    pub deadline: Instant,
+}
+
+/// What a call starts with.
+pub(crate) struct CallStart<'a> {
+    pub observer: &'a Arc<dyn Observer>,
+    pub messages: &'a mut dyn Iterator<Item = u64>,
+    pub fuel: u64,
+    pub deadline: Instant,
+    pub now: Timestamp,
+}
+
+/// Fuel of the call at hand.
+#[derive(Default)]
+pub(crate) struct Meter {
+    /// What the store was given last, and what was charged since without asking the store.
+    given: u64,
+    used: u64,
+    debt: u64,
+    /// Fuel when a service was last paid for.
+    seen: u64,
+    /// Used since the guest last gave way; setting fuel starts the engine's own count anew.
+    unyielded: u64,
+}
+
+/// All memories of an instance together.
+pub(crate) struct MemoryUse {
+    pub bytes: usize,
+    pub limit: usize,
+    elements: usize,
+}
+
+impl Guest {
+    pub fn new(
+        facts: Arc<PluginFacts>,
+        reach: Arc<Reach>,
+        limits: &CallLimits,
+        observer: Arc<dyn Observer>,
+        world: Arc<dyn RuntimeClock>,
+    ) -> Guest {
+        let sink = Sink::new(facts.throttle.clone(), observer.clone());
+        let clock = GuestClock::new(facts.purity, world);
+        let random = GuestRandom::new(facts.purity, facts.digest_bytes);
+        // No folder, no socket, no environment: what is not put in here is refused.
+        let mut wasi = WasiCtx::builder();
+        wasi.stdout(sink.stream(Which::Out))
+            .stderr(sink.stream(Which::Err))
+            .secure_random(random.clone())
+            .insecure_random(random.clone())
+            .insecure_random_seed(random.seed_of_plugin())
+            .max_random_size(RANDOM_BYTES_MAX)
+            .wall_clock(clock.clone())
+            .monotonic_clock(clock.clone())
+            .allow_tcp(false)
+            .allow_udp(false)
+            .allow_ip_name_lookup(false);
+        Guest {
+            wasi: wasi.build(),
+            table: ResourceTable::new(),
+            wasi_calls: Arc::default(),
+            memory: MemoryUse { bytes: 0, limit: limits.memory_bytes, elements: 0 },
+            call: CallState {
+                observer,
+                messages: Vec::new(),
+                begun: None,
+                sent: Vec::new(),
+                fuel_per_message: limits.fuel_per_message,
+                in_service: false,
+                deadline: Instant::now(),
+            },
+            meter: Meter::default(),
+            things: Things::default(),
+            reach,
+            sink,
+            clock,
+            random,
+            facts,
+        }
+    }
+
+    /// Calls into WASI that are not paid for yet; readable while the guest runs.
+    pub fn wasi_calls(&self) -> Arc<AtomicU64> {
+        self.wasi_calls.clone()
+    }
+
+    /// How long a service may wait when the guest asked for so long.
+    pub fn wait_of(&self, asked: Duration) -> Duration {
+        let left = self.call.deadline.saturating_duration_since(Instant::now()).saturating_sub(ANSWER_TIME);
+        asked.min(left)
+    }
+
+    /// Awaits the world's answer; time that runs out meanwhile is not the guest's fault.
+    pub async fn serve<T>(&mut self, work: impl Future<Output = T>) -> T {
+        self.call.in_service = true;
+        let answer = work.await;
+        self.call.in_service = false;
+        answer
+    }
+}
+
+/// A call begins.
+pub(crate) fn start(store: &mut wasmtime::Store<Guest>, start: CallStart<'_>) -> wasmtime::Result<()> {
+    store.set_fuel(start.fuel)?;
+    let guest = store.data_mut();
+    guest.wasi_calls.store(0, Ordering::Relaxed);
+    guest.meter = Meter { given: start.fuel, seen: start.fuel, ..Meter::default() };
+    guest.sink.begin(start.observer);
+    guest.clock.set(start.now);
+    let call = &mut guest.call;
+    if !Arc::ptr_eq(&call.observer, start.observer) {
+        call.observer = start.observer.clone();
+    }
+    call.messages.clear();
+    call.messages.extend(start.messages);
+    call.begun = None;
+    call.sent.clear();
+    call.in_service = false;
+    call.deadline = start.deadline;
+    guest.random.reseed(call.messages.first().copied().unwrap_or(0));
+    Ok(())
+}
+
+/// What the call at hand has used, and all of it where the count is not to be trusted.
+pub(crate) fn used(store: &wasmtime::Store<Guest>, all: bool) -> u64 {
+    let meter = &store.data().meter;
+    let left = if all { 0 } else { store.get_fuel().unwrap_or(0) };
+    meter.used + meter.given.saturating_sub(left)
+}
+
+/// The guest begins with a message: fuel, clock and chance are this message's from here on.
+pub(crate) fn begin(store: &mut StoreContextMut<'_, Guest>, index: u32) -> wasmtime::Result<()> {
+    let left = store.get_fuel()?;
+    let guest = store.data_mut();
+    let Some(message) = guest.call.messages.get(index as usize).copied() else {
+        if guest.call.messages.is_empty() {
+            // While it is opened, or a source: there is nothing to begin with.
+            return Ok(());
+        }
+        let of = guest.call.messages.len();
+        return Err(Halt::Lie(format!("`begin({index})` in a batch of {of}")).into());
+    };
+    match guest.call.begun {
+        Some(begun) if begun == index => return Ok(()),
+        Some(begun) if begun > index => {
+            return Err(Halt::Lie(format!("`begin({index})` after `begin({begun})`")).into());
+        }
+        _ => {}
+    }
+    guest.call.begun = Some(index);
+    guest.facts.begins.store(true, Ordering::Relaxed);
+    guest.clock.rewind();
+    guest.random.reseed(message);
+    let fuel = guest.call.fuel_per_message;
+    guest.wasi_calls.store(0, Ordering::Relaxed);
+    let meter = &mut guest.meter;
+    meter.used += meter.given.saturating_sub(left);
+    meter.unyielded += meter.seen.saturating_sub(left);
+    (meter.given, meter.seen, meter.debt) = (fuel, fuel, 0);
+    store.set_fuel(fuel)
+}
+
+/// Takes the price of a service, and gives way where a guest lives on services alone.
+pub(crate) async fn pay(store: &mut StoreContextMut<'_, Guest>, price: u64) -> wasmtime::Result<()> {
+    let left = store.get_fuel()?;
+    let guest = store.data_mut();
+    let owed = price + guest.meter.debt + guest.wasi_calls.swap(0, Ordering::Relaxed) * WASI_FUEL;
+    guest.meter.debt = 0;
+    if owed >= left {
+        store.set_fuel(0)?;
+        return Err(Halt::OutOfFuel.into());
+    }
+    let meter = &mut guest.meter;
+    meter.unyielded += meter.seen.saturating_sub(left) + owed;
+    meter.seen = left - owed;
+    let gives_way = meter.unyielded >= YIELD_FUEL;
+    if gives_way {
+        meter.unyielded = 0;
+    }
+    store.set_fuel(left - owed)?;
+    if gives_way {
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
+impl Meter {
+    /// Charged with the next service: what an answer costs is known only when it is there.
+    pub fn owe(&mut self, fuel: u64) {
+        self.debt += fuel;
+    }
+}
+
+/// Whether the calls into WASI alone are worth more than a message may use.
+pub(crate) fn wasi_is_overdrawn(wasi_calls: &AtomicU64, limit: u64) -> bool {
+    wasi_calls.load(Ordering::Relaxed).saturating_mul(WASI_FUEL) > limit
+}
+
+impl WasiView for Guest {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        self.wasi_calls.fetch_add(1, Ordering::Relaxed);
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl ResourceLimiter for MemoryUse {
+    fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let wanted = self.bytes.saturating_add(desired.saturating_sub(current));
+        if wanted > self.limit {
+            // `Ok(false)` would become an abort inside the guest, and the reason would be lost.
+            return Err(Halt::OutOfMemory { wanted, limit: self.limit }.into());
+        }
+        self.bytes = wanted;
+        Ok(true)
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let wanted = self.elements.saturating_add(desired.saturating_sub(current));
+        if wanted > TABLE_ELEMENTS_MAX {
+            return Err(Halt::OutOfMemory { wanted, limit: TABLE_ELEMENTS_MAX }.into());
+        }
+        self.elements = wanted;
+        Ok(true)
+    }
+
+    fn instances(&self) -> usize {
+        PARTS_MAX
+    }
+
+    fn tables(&self) -> usize {
+        PARTS_MAX
+    }
+
+    fn memories(&self) -> usize {
+        PARTS_MAX
+    }
+}

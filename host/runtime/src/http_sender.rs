@@ -1,0 +1,339 @@
+//! Senders over HTTP: the plugin says what to ask and judges the answers, the host asks.
+//!
+//! No instance waits for a peer. In an ordered batch one request is judged before the next is
+//! made, since what follows depends on it; else requests go side by side.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use portway_bindings::exports::portway::plugin::http_sender as wit;
+use portway_bindings::portway::host::http as wit_http;
+use portway_model::SendVerdict;
+use portway_net::http::{HttpError, HttpRequest, HttpResponse};
+use tokio::time::Instant as Moment;
+
+use crate::batch::{Batch, Opened, Trace};
+use crate::convert::{
+    Lie, body_in, body_of, check_count, small_number_in, ticket_in, trouble_in,
+};
+use crate::fault::{Call, CallError};
+use crate::guest::Guest;
+use crate::instance::{Instance, Use, run};
+use crate::pool::Pool;
+use crate::sender::verdict_in;
+
+/// Requests of one batch at the same time.
+const SIDE_BY_SIDE_MAX: usize = 32;
+/// For judging what came, when the batch's own time is used up by the answers.
+const JUDGE_TIME: Duration = Duration::from_secs(5);
+
+/// An HTTP sender opened for one destination.
+pub struct HttpSender {
+    opened: Opened,
+}
+
+/// What to do with one message.
+enum Plan {
+    Ask(Ask),
+    Decided(SendVerdict),
+}
+
+struct Ask {
+    /// None: what it names is not granted.
+    request: Result<Request, HttpError>,
+    ticket: Bytes,
+}
+
+struct Request {
+    slot: String,
+    request: HttpRequest,
+}
+
+/// What came of a request.
+struct Reply {
+    index: u32,
+    outcome: Result<HttpResponse, HttpError>,
+    ticket: Bytes,
+}
+
+impl HttpSender {
+    pub(crate) fn new(pool: Arc<Pool>, user: Use) -> HttpSender {
+        HttpSender { opened: Opened { pool, user } }
+    }
+
+    /// Opens it now, to see whether it takes its settings.
+    pub async fn check(&self) -> Result<(), CallError> {
+        self.opened.check().await
+    }
+
+    /// One verdict a message, in order. Messages in `sent` have arrived, whatever the result.
+    pub async fn send(&self, batch: &Batch) -> Call<Vec<SendVerdict>> {
+        let mut trace = Trace::default();
+        let deadline = self.opened.deadline(batch.timeout);
+        let result = match self.prepare(batch, deadline, &mut trace).await {
+            Ok(plans) if batch.ordered => self.in_order(plans, batch, deadline, &mut trace).await,
+            Ok(plans) => self.side_by_side(plans, batch, deadline, &mut trace).await,
+            Err(error) => Err(error),
+        };
+        trace.into_call(result)
+    }
+
+    async fn in_order(
+        &self,
+        plans: Vec<Plan>,
+        batch: &Batch,
+        deadline: Moment,
+        trace: &mut Trace,
+    ) -> Result<Vec<SendVerdict>, CallError> {
+        let mut verdicts = Vec::with_capacity(plans.len());
+        for (index, plan) in (0_u32..).zip(plans) {
+            if Moment::now() >= deadline {
+                break;
+            }
+            let verdict = match plan {
+                Plan::Decided(verdict) => Some(verdict),
+                Plan::Ask(ask) => {
+                    let reply = self.ask(index, ask, deadline).await;
+                    self.judge(vec![reply], batch, deadline, trace).await?.pop()
+                }
+            };
+            let Some(verdict) = verdict else { break };
+            let sent = matches!(verdict, SendVerdict::Sent(_));
+            if sent {
+                trace.arrived(index);
+            }
+            verdicts.push(verdict);
+            if !sent {
+                break;
+            }
+        }
+        verdicts.resize(batch.messages.len(), SendVerdict::Untried);
+        Ok(verdicts)
+    }
+
+    async fn side_by_side(
+        &self,
+        plans: Vec<Plan>,
+        batch: &Batch,
+        deadline: Moment,
+        trace: &mut Trace,
+    ) -> Result<Vec<SendVerdict>, CallError> {
+        let mut verdicts = vec![SendVerdict::Untried; plans.len()];
+        let mut asks = Vec::new();
+        for ((index, plan), verdict) in (0_u32..).zip(plans).zip(&mut verdicts) {
+            match plan {
+                Plan::Decided(decided) => *verdict = decided,
+                Plan::Ask(ask) => asks.push((index, ask)),
+            }
+        }
+        let asked = asks.into_iter().map(|(index, ask)| self.ask(index, ask, deadline));
+        let replies: Vec<Reply> = stream::iter(asked).buffered(SIDE_BY_SIDE_MAX).collect().await;
+        if !replies.is_empty() {
+            let indexes: Vec<u32> = replies.iter().map(|reply| reply.index).collect();
+            let judged = self.judge(replies, batch, deadline, trace).await?;
+            for (index, judged) in indexes.into_iter().zip(judged) {
+                if let Some(verdict) = verdicts.get_mut(index as usize) {
+                    *verdict = judged;
+                }
+            }
+        }
+        for (index, verdict) in (0_u32..).zip(&verdicts) {
+            if matches!(verdict, SendVerdict::Sent(_)) {
+                trace.arrived(index);
+            }
+        }
+        Ok(verdicts)
+    }
+
+    /// Makes one request under its grant, within what is left of the time.
+    async fn ask(&self, index: u32, ask: Ask, deadline: Moment) -> Reply {
+        let outcome = match ask.request {
+            Err(error) => Err(error),
+            Ok(Request { slot, mut request }) => match self.opened.pool.reach.http.get(&slot) {
+                None => Err(HttpError::Denied(format!("`{slot}` is not granted"))),
+                Some(grant) => {
+                    let left = deadline.saturating_duration_since(Moment::now());
+                    let wanted = request.timeout.unwrap_or(grant.timeout);
+                    request.timeout = Some(wanted.min(left));
+                    let connector = &self.opened.pool.plugin.runtime.settings.connector;
+                    connector.send(grant, request).await
+                }
+            },
+        };
+        Reply { index, outcome, ticket: ask.ticket }
+    }
+
+    async fn prepare(&self, batch: &Batch, deadline: Moment, trace: &mut Trace) -> Result<Vec<Plan>, CallError> {
+        let mut lease = self.opened.lease(deadline).await?;
+        let result = self.prepare_in(&mut lease.instance, &self.opened.user, batch, deadline, trace).await;
+        self.opened.release(lease, result)
+    }
+
+    async fn prepare_in(
+        &self,
+        instance: &mut Instance,
+        user: &Use,
+        batch: &Batch,
+        deadline: Moment,
+        trace: &mut Trace,
+    ) -> Result<Vec<Plan>, CallError> {
+        let resource = instance.resource(user, deadline).await?;
+        let fuel = instance.fuel_of(batch.messages.len());
+        instance.start(&user.opening.observer, &mut batch.ids(), fuel, deadline)?;
+        let messages = batch.to_wit(instance.store.data_mut(), deadline);
+        let meter = instance.wasi_meter();
+        let Instance { exports, store, .. } = &mut *instance;
+        let call = async { exports.http_sender()?.destination().call_prepare(store, resource, &messages).await };
+        let outcome = run(deadline, &meter, call).await;
+        trace.note(instance);
+        let plans = match instance.finish(outcome)? {
+            Ok(plans) => plans,
+            Err(trouble) => {
+                let trouble = trouble_in(trouble).map_err(|lie| instance.lie(lie, None))?;
+                return Err(CallError::Trouble(trouble));
+            }
+        };
+        check_count("plans", plans.len(), batch.messages.len()).map_err(|lie| instance.lie(lie, None))?;
+        let mut read = Vec::with_capacity(plans.len());
+        for (index, plan) in (0_u32..).zip(plans) {
+            let plan = plan_in(instance.store.data_mut(), plan, batch);
+            read.push(plan.map_err(|lie| instance.lie(format!("plan {index}: {lie}"), Some(index)))?);
+        }
+        Ok(read)
+    }
+
+    /// One verdict a reply, in order.
+    async fn judge(
+        &self,
+        replies: Vec<Reply>,
+        batch: &Batch,
+        deadline: Moment,
+        trace: &mut Trace,
+    ) -> Result<Vec<SendVerdict>, CallError> {
+        let deadline = deadline.max(Moment::now() + JUDGE_TIME);
+        let mut lease = self.opened.lease(deadline).await?;
+        let result = judge_in(&mut lease.instance, &self.opened.user, replies, batch, deadline, trace).await;
+        self.opened.release(lease, result)
+    }
+}
+
+async fn judge_in(
+    instance: &mut Instance,
+    user: &Use,
+    replies: Vec<Reply>,
+    batch: &Batch,
+    deadline: Moment,
+    trace: &mut Trace,
+) -> Result<Vec<SendVerdict>, CallError> {
+    let resource = instance.resource(user, deadline).await?;
+    let indexes: Vec<u32> = replies.iter().map(|reply| reply.index).collect();
+    let ids = indexes.iter().filter_map(|index| batch.messages.get(*index as usize)).map(|message| message.id.0);
+    let fuel = instance.fuel_of(replies.len());
+    instance.start(&user.opening.observer, &mut { ids }, fuel, deadline)?;
+    let things = &mut instance.store.data_mut().things;
+    let replies: Vec<_> = replies.into_iter().map(|reply| reply_of(things, reply)).collect();
+    let meter = instance.wasi_meter();
+    let Instance { exports, store, .. } = &mut *instance;
+    let call = async { exports.http_sender()?.destination().call_judge(store, resource, &replies).await };
+    let outcome = run(deadline, &meter, call).await;
+    trace.note(instance);
+    // What was begun here is a reply; outside it is the message it answers.
+    let message_at = |reply: u32| indexes.get(reply as usize).copied();
+    trace.begun = trace.begun.and_then(message_at);
+    let verdicts = match instance.finish(outcome) {
+        Ok(Ok(verdicts)) => verdicts,
+        Ok(Err(trouble)) => {
+            let trouble = trouble_in(trouble).map_err(|lie| instance.lie(lie, None))?;
+            return Err(CallError::Trouble(trouble));
+        }
+        Err(mut fault) => {
+            fault.begun = trace.begun;
+            return Err(fault.into());
+        }
+    };
+    check_count("verdicts", verdicts.len(), indexes.len()).map_err(|lie| instance.lie(lie, None))?;
+    let mut read = Vec::with_capacity(verdicts.len());
+    for (index, verdict) in indexes.into_iter().zip(verdicts) {
+        let verdict = verdict_in(verdict);
+        read.push(verdict.map_err(|lie| instance.lie(format!("verdict of message {index}: {lie}"), Some(index)))?);
+    }
+    Ok(read)
+}
+
+fn plan_in(guest: &mut Guest, plan: wit::Plan, batch: &Batch) -> Result<Plan, Lie> {
+    match plan {
+        wit::Plan::Decided(verdict) => Ok(Plan::Decided(verdict_in(verdict)?)),
+        wit::Plan::Ask(ask) => {
+            let ticket = ticket_in(ask.ticket)?;
+            let asked = ask.request;
+            let body = match asked.content {
+                wit_http::Content::None => Bytes::new(),
+                wit_http::Content::Body(body) => body_in(guest, body)?,
+                wit_http::Content::OfMessage(index) => {
+                    let message = batch.messages.get(index as usize);
+                    message.ok_or_else(|| format!("`of-message({index})` in a batch of {}", batch.messages.len()))?.body.clone()
+                }
+            };
+            let timeout = asked.timeout_ms.map(|ms| small_number_in(ms, "timeout-ms")).transpose()?;
+            let request = target_of(guest, &asked.url).map(|(slot, path_or_url)| Request {
+                slot,
+                request: HttpRequest {
+                    method: asked.method,
+                    path_or_url,
+                    headers: asked.headers,
+                    body,
+                    timeout: timeout.map(|ms| Duration::from_millis(u64::from(ms))),
+                },
+            });
+            Ok(Plan::Ask(Ask { request, ticket }))
+        }
+    }
+}
+
+/// The slot a URL names, and what is asked there: `slot:/path?query`, or an absolute URL of a
+/// granted host. Whether it lies within the grant is checked by the connector.
+fn target_of(guest: &Guest, url: &str) -> Result<(String, String), HttpError> {
+    let http = &guest.reach.http;
+    if url.starts_with("http://") || url.starts_with("https://") {
+        let wanted = url::Url::parse(url).map_err(|error| HttpError::Invalid(error.to_string()))?;
+        let of_host = |(_, grant): &(&String, &portway_net::http::HttpGrant)| grant.base.origin() == wanted.origin();
+        // The longest base is the one that means it most.
+        let granted = http.iter().filter(of_host).filter(|(_, grant)| wanted.path().starts_with(grant.base.path()));
+        let slot = granted.max_by_key(|(_, grant)| grant.base.path().len());
+        let Some((slot, _)) = slot else {
+            return Err(HttpError::Denied("no granted host is at this URL".into()));
+        };
+        return Ok((slot.clone(), url.to_owned()));
+    }
+    let Some((slot, path)) = url.split_once(':') else {
+        return Err(HttpError::Invalid("a URL is `slot:/path` or absolute".into()));
+    };
+    if !http.contains_key(slot) {
+        return Err(HttpError::Denied("the slot is not granted".into()));
+    }
+    if !path.starts_with('/') {
+        return Err(HttpError::Invalid("the path after `slot:` begins with `/`".into()));
+    }
+    Ok((slot.to_owned(), path.to_owned()))
+}
+
+fn reply_of(things: &mut crate::things::Things, reply: Reply) -> wit::Reply {
+    let outcome = match reply.outcome {
+        Ok(response) => Ok(wit_http::Response {
+            status: response.status,
+            headers: response.headers,
+            body: body_of(things, &response.body),
+        }),
+        Err(error) => Err(match error {
+            HttpError::Denied(text) => wit_http::Error::Denied(text),
+            HttpError::Timeout => wit_http::Error::Timeout,
+            HttpError::Unreachable(text) => wit_http::Error::Unreachable(text),
+            HttpError::TooLarge => wit_http::Error::TooLarge,
+            HttpError::Invalid(text) => wit_http::Error::Invalid(text),
+            HttpError::Other(text) => wit_http::Error::Other(text),
+        }),
+    };
+    wit::Reply { outcome, ticket: reply.ticket.to_vec() }
+}

@@ -1,0 +1,81 @@
+//! Grants made ready for use: folders, TCP pools, HTTP APIs, by slot.
+//!
+//! One set serves all instances of a pool, so that kept connections outlive a call.
+
+use std::collections::HashMap;
+
+use portway_net::folder::Folder;
+use portway_net::http::HttpGrant;
+use portway_net::tcp::TcpPool;
+
+use crate::manifest::{Manifest, SlotKind};
+use crate::opening::{Grant, Grants};
+
+/// What one set of grants reaches.
+#[derive(Default)]
+pub(crate) struct Reach {
+    pub folders: HashMap<String, Folder>,
+    pub tcp: HashMap<String, TcpPool>,
+    pub http: HashMap<String, HttpGrant>,
+}
+
+/// Why grants do not fit a plugin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GrantError {
+    #[error("grant `{slot}` is for no slot of the plugin; it has {slots}")]
+    UnknownSlot { slot: String, slots: String },
+    #[error("slot `{slot}` wants a grant of type `{wanted}`, it has one of type `{given}`")]
+    WrongType { slot: String, wanted: SlotKind, given: SlotKind },
+    #[error("slot `{slot}` needs a grant of type `{wanted}`")]
+    Missing { slot: String, wanted: SlotKind },
+    #[error("grant `{slot}` cannot be used: {reason}")]
+    Unusable { slot: String, reason: String },
+}
+
+impl Reach {
+    /// Manifest and project decide together: a grant needs a slot, a required slot a grant.
+    pub fn new(manifest: &Manifest, grants: &Grants) -> Result<Reach, GrantError> {
+        for slot in manifest.slots.iter().filter(|slot| slot.required) {
+            if grants.get(&slot.name).is_none() {
+                return Err(GrantError::Missing { slot: slot.name.clone(), wanted: slot.kind });
+            }
+        }
+        let mut reach = Reach::default();
+        for (name, grant) in &grants.0 {
+            let Some(slot) = manifest.slot(name) else {
+                return Err(GrantError::UnknownSlot { slot: name.clone(), slots: list(manifest) });
+            };
+            if slot.kind != grant.kind() {
+                let (wanted, given) = (slot.kind, grant.kind());
+                return Err(GrantError::WrongType { slot: name.clone(), wanted, given });
+            }
+            reach.add(name, grant)?;
+        }
+        Ok(reach)
+    }
+
+    fn add(&mut self, name: &str, grant: &Grant) -> Result<(), GrantError> {
+        let unusable = |reason: String| GrantError::Unusable { slot: name.to_owned(), reason };
+        match grant {
+            Grant::Http(grant) => {
+                grant.check().map_err(|error| unusable(error.to_string()))?;
+                self.http.insert(name.to_owned(), grant.clone());
+            }
+            Grant::Folder(grant) => {
+                self.folders.insert(name.to_owned(), Folder::new(grant.clone()));
+            }
+            Grant::Tcp(grant) => {
+                let pool = TcpPool::new(grant.clone()).map_err(|error| unusable(error.to_string()))?;
+                self.tcp.insert(name.to_owned(), pool);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn list(manifest: &Manifest) -> String {
+    if manifest.slots.is_empty() {
+        return "none".into();
+    }
+    manifest.slots.iter().map(|slot| format!("`{}`", slot.name)).collect::<Vec<_>>().join(", ")
+}

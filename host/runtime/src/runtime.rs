@@ -1,0 +1,104 @@
+//! The runtime: one engine, one linker, and the places for instances that all plugins share.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant as Moment, timeout_at};
+use wasmtime::Engine;
+use wasmtime::component::Linker;
+
+use crate::cache::NativeCode;
+use crate::compile::Compiler;
+use crate::engine::new_engine;
+use crate::guest::Guest;
+use crate::load::{self, LoadError};
+use crate::plugin::Plugin;
+use crate::pool::Pool;
+use crate::services::new_linker;
+use crate::settings::RuntimeSettings;
+
+/// Loads plugins and holds what they share. Cheap to clone.
+#[derive(Clone)]
+pub struct Runtime {
+    inner: Arc<RuntimeInner>,
+}
+
+pub(crate) struct RuntimeInner {
+    pub engine: Engine,
+    pub linker: Linker<Guest>,
+    pub native: NativeCode,
+    pub settings: RuntimeSettings,
+    places: Arc<Semaphore>,
+    pools: Mutex<Vec<Weak<Pool>>>,
+}
+
+/// Why there is no runtime.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    #[error("the engine for plugins cannot be started: {0}")]
+    Engine(String),
+    #[error("the folder for native code cannot be made")]
+    Cache(#[source] io::Error),
+}
+
+impl Runtime {
+    /// Starts the engine; compiles nothing yet.
+    pub fn new(settings: RuntimeSettings) -> Result<Runtime, RuntimeError> {
+        let engine_error = |error: wasmtime::Error| RuntimeError::Engine(format!("{error:#}"));
+        let engine = new_engine().map_err(engine_error)?;
+        let linker = new_linker(&engine).map_err(engine_error)?;
+        let compiler = Compiler::new(settings.compile.clone());
+        let native = NativeCode::new(&engine, settings.cache_dir.clone(), compiler).map_err(RuntimeError::Cache)?;
+        let places = Arc::new(Semaphore::new(settings.instances_max.max(1)));
+        let pools = Mutex::default();
+        Ok(Runtime { inner: Arc::new(RuntimeInner { engine, linker, native, settings, places, pools }) })
+    }
+
+    /// Makes a plugin of a component's bytes; `name` is what the project calls it.
+    pub async fn load(&self, name: &str, bytes: &[u8]) -> Result<Plugin, LoadError> {
+        load::load(&self.inner, name, bytes).await
+    }
+
+    /// Drops instances that have been idle for long; to be called now and then. Returns how many.
+    pub fn release_idle(&self) -> usize {
+        self.inner.release_idle(self.inner.settings.instance_idle)
+    }
+
+    /// Instances that live now.
+    pub fn instances(&self) -> usize {
+        self.inner.settings.instances_max.max(1) - self.inner.places.available_permits()
+    }
+
+    /// Components that were compiled because they were not in the cache.
+    pub fn compiled(&self) -> u64 {
+        self.inner.native.compiled()
+    }
+}
+
+impl RuntimeInner {
+    /// A place for one more instance; where there is none, idle ones make room.
+    pub async fn place(&self, deadline: Moment) -> Option<OwnedSemaphorePermit> {
+        if let Ok(place) = self.places.clone().try_acquire_owned() {
+            return Some(place);
+        }
+        self.release_idle(Duration::ZERO);
+        timeout_at(deadline, self.places.clone().acquire_owned()).await.ok()?.ok()
+    }
+
+    pub fn remember(&self, pool: &Arc<Pool>) {
+        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        pools.retain(|pool| pool.strong_count() > 0);
+        pools.push(Arc::downgrade(pool));
+    }
+
+    fn release_idle(&self, idle_for: Duration) -> usize {
+        let pools: Vec<_> = {
+            let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+            pools.iter().filter_map(Weak::upgrade).collect()
+        };
+        let now = self.settings.clock.monotonic();
+        pools.iter().map(|pool| pool.release_idle(idle_for, now)).sum()
+    }
+}
