@@ -118,7 +118,7 @@ pub struct Memory {
 }
 
 /// One interface.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interface {
     pub name: String,
     /// None: only routes lead to it.
@@ -166,7 +166,7 @@ pub struct Notice {
 }
 
 /// One destination.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Destination {
     pub name: String,
     /// The sender's plugin, or `route INTERFACE`.
@@ -192,6 +192,9 @@ pub struct Destination {
     /// The first of them.
     pub blocked: Vec<BlockedLane>,
     pub counts: DeliveryCounts,
+    /// From receipt to arrival, since the start.
+    #[serde(default)]
+    pub latency: DeliveryLatency,
 }
 
 /// Whether a destination works.
@@ -233,6 +236,14 @@ pub struct DeliveryCounts {
     pub filtered: u64,
     pub quarantined: u64,
     pub retried: u64,
+}
+
+/// How long deliveries that were sent had taken since their message was received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeliveryLatency {
+    pub count: u64,
+    pub p50_ms: f64,
+    pub p99_ms: f64,
 }
 
 /// A plugin in use.

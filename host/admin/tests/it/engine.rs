@@ -67,6 +67,7 @@ fn destination() -> views::Destination {
             due_at: Some(time(9_000)),
         }],
         counts: views::DeliveryCounts { sent: 10, filtered: 1, quarantined: 1, retried: 4 },
+        latency: views::DeliveryLatency::default(),
     }
 }
 
