@@ -55,14 +55,14 @@ pub fn write(message: &[u8], code: &str, text: &str) -> Option<Vec<u8>> {
     let field = |at: usize| fields.get(at).copied().unwrap_or_default();
     // Split at the separator, MSH-n is part n - 1.
     let (encoding, control_id, version) = (field(1), field(9), field(11));
-    let parts: [&[u8]; 11] = [
-        b"MSH", encoding, field(4), field(5), field(2), field(3), field(6), b"", b"ACK", control_id, b"P",
-    ];
+    let parts: [&[u8]; 11] =
+        [b"MSH", encoding, field(4), field(5), field(2), field(3), field(6), b"", b"ACK", control_id, b"P"];
     let mut acknowledgement = parts.join(&separator);
     acknowledgement.push(separator);
     acknowledgement.extend_from_slice(version);
     acknowledgement.push(b'\r');
-    acknowledgement.extend_from_slice(&[b"MSA", code.as_bytes(), control_id, text.as_bytes()].join(&separator));
+    acknowledgement
+        .extend_from_slice(&[b"MSA", code.as_bytes(), control_id, text.as_bytes()].join(&separator));
     acknowledgement.push(b'\r');
     Some(acknowledgement)
 }
@@ -77,7 +77,10 @@ mod tests {
         let written = write(message, "AE", "later").unwrap();
         assert!(written.starts_with(b"MSH#^~\\&#C#D#A#B#2026##ACK#id^ 1#P#2.5\rMSA#AE#id^ 1#later\r"));
         let read = Acknowledgement::read(&written).unwrap();
-        assert_eq!((read.meaning(), read.control_id.as_slice(), read.text.as_str()), (Meaning::Again, &b"id^ 1"[..], "later"));
+        assert_eq!(
+            (read.meaning(), read.control_id.as_slice(), read.text.as_str()),
+            (Meaning::Again, &b"id^ 1"[..], "later")
+        );
         assert_eq!(write(b"hello", "AA", ""), None);
         assert_eq!(Acknowledgement::read(b"MSH|^~\\&|\rMSA|AA\r"), None);
     }

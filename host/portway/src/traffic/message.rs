@@ -186,7 +186,8 @@ pub const KEY_PREFIX: &str = "PW";
 /// Reads `KEY-SEQUENCE`.
 fn identity(control_id: &str) -> Option<Identity> {
     let (key, sequence) = control_id.rsplit_once('-')?;
-    let ours = key.starts_with(KEY_PREFIX) && !sequence.is_empty() && sequence.bytes().all(|b| b.is_ascii_digit());
+    let ours =
+        key.starts_with(KEY_PREFIX) && !sequence.is_empty() && sequence.bytes().all(|b| b.is_ascii_digit());
     ours.then(|| Some(Identity { key: key.to_owned(), sequence: sequence.parse().ok()? }))?
 }
 
@@ -226,12 +227,16 @@ fn hl7_time(at: Timestamp) -> String {
 fn parse_hl7_time(text: &str) -> Option<Timestamp> {
     let text = text.strip_suffix("+0000")?;
     let (seconds, millis) = text.split_once('.')?;
-    if seconds.len() != 14 || millis.len() != 3 || !text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+    if seconds.len() != 14
+        || millis.len() != 3
+        || !text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+    {
         return None;
     }
     let part = |from: usize, to: usize| seconds.get(from..to).and_then(|digits| digits.parse::<u64>().ok());
     let date = (part(0, 4)?, part(4, 6)?, part(6, 8)?);
-    let clock = (part(8, 10)? * 3_600 + part(10, 12)? * 60 + part(12, 14)?) * 1_000 + millis.parse::<u64>().ok()?;
+    let clock =
+        (part(8, 10)? * 3_600 + part(10, 12)? * 60 + part(12, 14)?) * 1_000 + millis.parse::<u64>().ok()?;
     // A message under way is young: today or one of the days before it.
     let today = now().0 / 86_400_000 + 1;
     let day = (today.saturating_sub(8)..=today).rev().find(|day| civil_date(*day) == date)?;
@@ -243,7 +248,10 @@ fn parse_any_time(text: &str) -> Option<Timestamp> {
     let plain: String = match text.as_bytes().get(10) {
         Some(b'T') => {
             let text = text.strip_suffix('Z').or_else(|| text.strip_suffix("+00:00"))?;
-            text.chars().filter(|character| !matches!(character, '-' | ':' | 'T')).chain("+0000".chars()).collect()
+            text.chars()
+                .filter(|character| !matches!(character, '-' | ':' | 'T'))
+                .chain("+0000".chars())
+                .collect()
         }
         _ => text.to_owned(),
     };
@@ -280,7 +288,8 @@ mod tests {
         let wanted = Seen { identity: Identity { key: "PW7P3".into(), sequence: 12 }, sent_at: Some(at) };
         assert_eq!(read(&message), Some(wanted.clone()));
         let time = hl7_time(at);
-        let json = format!("{{\"header\": {{\"text\": \"a \\\" b\", \"time\": \"{time}\", \"id\": \"PW7P3-12\"}}}}");
+        let json =
+            format!("{{\"header\": {{\"text\": \"a \\\" b\", \"time\": \"{time}\", \"id\": \"PW7P3-12\"}}}}");
         assert_eq!(read(json.as_bytes()), Some(wanted.clone()));
         let json = format!("{{\"id\": \"PW7P3-12\", \"time\": \"{at}\"}}");
         assert_eq!(read(json.as_bytes()), Some(wanted));
@@ -288,7 +297,15 @@ mod tests {
 
     #[test]
     fn foreign_bytes_are_not_recognised() {
-        for body in [&b""[..], b"MSH", b"MSH|^~\\&|a", b"{\"id\": \"X-1\"}", b"{\"id\": \"PW-", b"\xff\xfe", b"{\"PW-x\"}"] {
+        for body in [
+            &b""[..],
+            b"MSH",
+            b"MSH|^~\\&|a",
+            b"{\"id\": \"X-1\"}",
+            b"{\"id\": \"PW-",
+            b"\xff\xfe",
+            b"{\"PW-x\"}",
+        ] {
             assert_eq!(read(body), None);
         }
     }

@@ -148,7 +148,9 @@ impl Inner {
 impl KeyTally {
     /// Whether the number was in a gap; it is not any more.
     fn fill(&mut self, sequence: u64) -> bool {
-        let Some((first, last)) = self.gaps.range(..=sequence).next_back().map(|(first, last)| (*first, *last)) else {
+        let Some((first, last)) =
+            self.gaps.range(..=sequence).next_back().map(|(first, last)| (*first, *last))
+        else {
             return false;
         };
         if sequence > last {
