@@ -1,7 +1,33 @@
-//! The engine: committer, dispatcher, completer, recovery.
+//! The engine: committer, dispatcher, completer, recovery, retention.
 //!
-//! It must not know SQL, WebAssembly or sockets: storage is the port of `store`,
+//! [`Core`] is the machines, pure; [`Engine`] drives them with a store, a way to deliver and a
+//! clock. It must not know SQL, WebAssembly or sockets: storage is the port of `store`,
 //! delivery and time are the traits of [`ports`].
 
+mod committer;
+mod completer;
+mod core;
+mod dispatcher;
+mod event;
+mod fate;
+mod gate;
+mod handle;
+mod housekeeping;
+mod intake;
+mod layout;
 pub mod ports;
 pub mod settings;
+mod shell;
+pub mod status;
+mod time;
+
+pub use crate::core::{Core, LastEnd};
+pub use event::{ActError, Effect, EngineError, Event, Read, ReadAnswer, ReadId, RunId, Submission, Ticket};
+pub use fate::Fate;
+pub use gate::{Gate, GateError, Permit};
+pub use handle::{EngineHandle, split_resend};
+pub use ports::{Clock, Deliver, Routed, Run, RunReport, Stop, Verdict};
+pub use settings::{DestinationSettings, EngineSettings, InterfaceSettings, Limits};
+pub use shell::{Engine, EngineParts, EngineTask};
+pub use status::Status;
+pub use time::Now;

@@ -1,0 +1,299 @@
+//! What runs made of deliveries, on its way to the store; and what rides with it.
+//!
+//! Results wait here until the committer takes them. Counts per destination how many are not
+//! flushed yet: beyond the limit its sends wait, at half of it a flush is asked for, so that
+//! sends and flushes overlap.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use portway_model::{Answer, Failure, Lane};
+use portway_store::{Action, DeliveryResult, NewMessage, Settled, Suspect};
+
+use crate::event::{RunId, Ticket};
+use crate::layout::Place;
+
+/// Results in one commit.
+const BATCH_RESULTS_MAX: usize = 8_192;
+/// Results that were written are flushed at the latest after this time, if nothing else flushes.
+const FLUSH_AFTER: Duration = Duration::from_secs(1);
+
+/// Where a delivery was taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// In the order of its lane, or of the store where it stands apart.
+    Queue,
+    /// Apart, and its time had come.
+    Due,
+}
+
+/// A result with what its destination must know when it is stored.
+#[derive(Clone, Debug)]
+pub(crate) struct Finished {
+    pub place: Place,
+    pub lane: Lane,
+    pub origin: Origin,
+    pub result: DeliveryResult,
+    /// How often the store refused it.
+    pub refusals: u8,
+}
+
+/// See the file.
+#[derive(Debug)]
+pub(crate) struct Completer {
+    results: VecDeque<Finished>,
+    /// Results that store messages: they wait while the store has no room.
+    routed: VecDeque<Finished>,
+    routed_bytes: usize,
+    actions: VecDeque<(Ticket, Action)>,
+    suspects: VecDeque<(RunId, Suspect)>,
+    ledger: Vec<Unflushed>,
+    /// Destinations with written results, each once.
+    written: Vec<Place>,
+    oldest_written: Option<Duration>,
+    unflushed_max: u32,
+    over_half: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Unflushed {
+    /// Accepted and not flushed.
+    accepted: u32,
+    /// Of these, written.
+    written: u32,
+}
+
+/// What a batch takes from here.
+#[derive(Debug, Default)]
+pub(crate) struct Share {
+    pub results: Vec<Finished>,
+    pub actions: Vec<(Ticket, Action)>,
+    pub suspects: Vec<(RunId, Suspect)>,
+}
+
+/// Whether messages can be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoreRoom {
+    Free,
+    Full,
+}
+
+impl Completer {
+    pub fn new(destinations: usize, unflushed_max: usize) -> Self {
+        Completer {
+            results: VecDeque::new(),
+            routed: VecDeque::new(),
+            routed_bytes: 0,
+            actions: VecDeque::new(),
+            suspects: VecDeque::new(),
+            ledger: vec![Unflushed::default(); destinations],
+            written: Vec::new(),
+            oldest_written: None,
+            unflushed_max: u32::try_from(unflushed_max).unwrap_or(u32::MAX).max(1),
+            over_half: 0,
+        }
+    }
+
+    /// Accepts a result: the lane may go on.
+    pub fn accept(&mut self, finished: Finished) {
+        let half = self.half();
+        if let Some(entry) = self.ledger.get_mut(finished.place) {
+            entry.accepted += 1;
+            self.over_half += usize::from(entry.accepted == half);
+        }
+        if let Settled::Routed(messages) = &finished.result.settled {
+            self.routed_bytes += messages.iter().map(NewMessage::bytes).sum::<usize>();
+            self.routed.push_back(finished);
+        } else {
+            self.results.push_back(finished);
+        }
+    }
+
+    pub fn act(&mut self, ticket: Ticket, action: Action) {
+        self.actions.push_back((ticket, action));
+    }
+
+    pub fn suspect(&mut self, run: RunId, suspect: Suspect) {
+        self.suspects.push_back((run, suspect));
+    }
+
+    /// Results of a destination that are not flushed.
+    pub fn unflushed(&self, place: Place) -> u32 {
+        self.ledger.get(place).map_or(0, |entry| entry.accepted)
+    }
+
+    /// How many more results of a destination may come.
+    pub fn room(&self, place: Place) -> u32 {
+        self.unflushed_max.saturating_sub(self.unflushed(place))
+    }
+
+    /// Bytes of routed messages that wait.
+    pub fn routed_bytes(&self) -> usize {
+        self.routed_bytes
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.results.is_empty()
+            && self.routed.is_empty()
+            && self.actions.is_empty()
+            && self.suspects.is_empty()
+    }
+
+    pub fn has_work(&self, room: StoreRoom) -> bool {
+        let routes = room == StoreRoom::Free && !self.routed.is_empty();
+        routes || !self.results.is_empty() || !self.actions.is_empty() || !self.suspects.is_empty()
+    }
+
+    /// Whether the next write must flush for the sake of results.
+    pub fn wants_flush(&self, monotonic: Duration) -> bool {
+        self.over_half > 0 || self.flush_at().is_some_and(|at| at <= monotonic)
+    }
+
+    /// When what is written is flushed at the latest.
+    pub fn flush_at(&self) -> Option<Duration> {
+        self.oldest_written.map(|oldest| oldest + FLUSH_AFTER)
+    }
+
+    /// Takes what the next batch carries; actions and suspects only behind all results, because
+    /// they build on them.
+    pub fn take(&mut self, room: StoreRoom) -> Share {
+        let mut share = Share::default();
+        if room == StoreRoom::Free {
+            share.results.extend(self.routed.drain(..));
+            self.routed_bytes = 0;
+        }
+        let count = self.results.len().min(BATCH_RESULTS_MAX);
+        share.results.extend(self.results.drain(..count));
+        if self.results.is_empty() {
+            share.actions.extend(self.actions.drain(..));
+            share.suspects.extend(self.suspects.drain(..));
+        }
+        share
+    }
+
+    /// A result was written, not necessarily flushed.
+    pub fn wrote(&mut self, place: Place, monotonic: Duration) {
+        if let Some(entry) = self.ledger.get_mut(place) {
+            if entry.written == 0 {
+                self.written.push(place);
+            }
+            entry.written += 1;
+            self.oldest_written.get_or_insert(monotonic);
+        }
+    }
+
+    /// Everything written is flushed; the destinations that have room again.
+    pub fn flushed(&mut self) -> Vec<Place> {
+        let half = self.half();
+        let places = std::mem::take(&mut self.written);
+        for place in &places {
+            if let Some(entry) = self.ledger.get_mut(*place) {
+                let over_before = entry.accepted >= half;
+                entry.accepted = entry.accepted.saturating_sub(entry.written);
+                entry.written = 0;
+                self.over_half -= usize::from(over_before && entry.accepted < half);
+            }
+        }
+        self.oldest_written = None;
+        places
+    }
+
+    /// What to store instead of a result the store refuses; none: it must take this one.
+    pub fn instead(finished: Finished, text: &str) -> Option<Finished> {
+        let settled = match (finished.refusals, &finished.result.settled) {
+            (0, Settled::Sent(_)) => Settled::Sent(Answer::default()),
+            (0, _) => Settled::Quarantined(Failure::new("result-refused", text)),
+            _ => return None,
+        };
+        let result = DeliveryResult { settled, attempted: None, ..finished.result };
+        Some(Finished { result, refusals: finished.refusals + 1, ..finished })
+    }
+
+    /// Puts back what [`Completer::instead`] made, before everything else.
+    pub fn put_back(&mut self, finished: Finished) {
+        self.results.push_front(finished);
+    }
+
+    fn half(&self) -> u32 {
+        self.unflushed_max.div_ceil(2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portway_model::{AttemptNo, DestinationId, MessageId, Round};
+
+    use super::*;
+
+    fn sent(message: u64) -> Finished {
+        Finished {
+            place: 0,
+            lane: Lane::FIRST,
+            origin: Origin::Queue,
+            result: DeliveryResult {
+                destination: DestinationId(1),
+                message: MessageId(message),
+                round: Round(0),
+                attempts: AttemptNo(1),
+                settled: Settled::Sent(Answer::default()),
+                attempted: None,
+            },
+            refusals: 0,
+        }
+    }
+
+    const SOON: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn a_flush_is_asked_for_at_half_and_frees_only_what_was_written() {
+        let mut completer = Completer::new(1, 8);
+        for message in 0..4 {
+            assert!(!completer.wants_flush(SOON));
+            completer.accept(sent(message));
+        }
+        assert!(completer.wants_flush(SOON));
+        assert_eq!(completer.take(StoreRoom::Free).results.len(), 4);
+        (0..4).for_each(|_| completer.wrote(0, SOON));
+        completer.accept(sent(5));
+        assert_eq!(completer.room(0), 3);
+        assert_eq!(completer.flushed(), [0]);
+        assert_eq!(completer.room(0), 7);
+        assert!(!completer.wants_flush(SOON));
+    }
+
+    #[test]
+    fn what_is_written_is_flushed_after_a_while_without_other_work() {
+        let mut completer = Completer::new(1, 8);
+        completer.accept(sent(1));
+        completer.wrote(0, SOON);
+        assert_eq!(completer.flush_at(), Some(SOON + FLUSH_AFTER));
+        assert!(completer.wants_flush(SOON + FLUSH_AFTER));
+        completer.flushed();
+        assert_eq!(completer.flush_at(), None);
+    }
+
+    #[test]
+    fn routes_wait_while_the_store_is_full_and_plain_results_go_on() {
+        let mut completer = Completer::new(1, 8);
+        let mut route = sent(1);
+        route.result.settled = Settled::Routed(Vec::new());
+        completer.accept(route);
+        assert!(!completer.has_work(StoreRoom::Full));
+        completer.accept(sent(2));
+        assert_eq!(completer.take(StoreRoom::Full).results.len(), 1);
+        assert_eq!(completer.take(StoreRoom::Free).results.len(), 1);
+    }
+
+    #[test]
+    fn a_refused_result_is_simplified_once_and_then_must_be_taken() {
+        let mut filtered = sent(1);
+        filtered.result.settled = Settled::Filtered("why".into());
+        let second = Completer::instead(filtered, "bad text").unwrap();
+        assert!(
+            matches!(&second.result.settled, Settled::Quarantined(failure) if failure.text == "bad text")
+        );
+        assert!(Completer::instead(second, "again").is_none());
+        let sent = Completer::instead(sent(1), "bad answer").unwrap();
+        assert!(matches!(sent.result.settled, Settled::Sent(_)), "what arrived stays sent");
+    }
+}

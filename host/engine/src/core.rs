@@ -1,0 +1,394 @@
+//! The machines as one: events in, effects out, time as an input.
+//!
+//! No async, no clock, no IO, no chance but the seed: the shell and the simulation drive the same
+//! code. What a stored batch means is in `apply`.
+
+mod apply;
+
+use std::time::Duration;
+
+use portway_model::{DestinationId, Failure, InterfaceId};
+use portway_store::{Action, ActionKind, Durability, ErrorKind};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::committer::{Batch, Committer};
+use crate::completer::{Completer, StoreRoom};
+use crate::dispatcher::{Ctx, Dispatcher, Starts};
+use crate::event::{ActError, Effect, EngineError, Event, Submission, Ticket};
+use crate::fate::Fate;
+use crate::gate::Gate;
+use crate::housekeeping::Housekeeping;
+use crate::intake::{Intake, Room, WaiterNo};
+use crate::layout::Layout;
+use crate::settings::EngineSettings;
+use crate::status::{IntakeStatus, Status};
+use crate::time::{Moment, Now, SteadyClock};
+
+/// How long results may fail to be stored before a stopping engine gives up.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
+/// When a refused source may come again.
+const BUSY_AFTER: Duration = Duration::from_secs(1);
+
+/// How the last engine on this store ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastEnd {
+    Clean,
+    /// What it had in hand is suspect.
+    Unclean,
+}
+
+/// See the file.
+#[derive(Debug)]
+pub struct Core {
+    layout: Layout,
+    clock: SteadyClock,
+    at: Moment,
+    started: Duration,
+    intake: Intake,
+    completer: Completer,
+    committer: Committer,
+    dispatcher: Dispatcher,
+    housekeeping: Housekeeping,
+    phase: Phase,
+    /// Why no message is taken.
+    closed: Option<Failure>,
+    counts: IntakeCounts,
+    is_ready: bool,
+    out: Vec<Effect>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    Stopping { since: Duration },
+    Closing,
+    Ended,
+}
+
+#[derive(Debug, Default)]
+struct IntakeCounts {
+    stored: u64,
+    duplicates: u64,
+    refused: [(&'static str, u64); 5],
+}
+
+impl Core {
+    /// `seed` must differ from that of every engine before on the same store.
+    pub fn new(settings: EngineSettings, last_end: LastEnd, seed: u64, now: Now) -> Self {
+        let layout = Layout::new(settings);
+        let mut clock = SteadyClock::new(now);
+        let at = clock.moment(now);
+        let mut seeds = ChaCha8Rng::seed_from_u64(seed);
+        Core {
+            intake: Intake::new(layout.interfaces_count()),
+            completer: Completer::new(layout.destinations().len(), layout.limits.unflushed_max),
+            committer: Committer::new(seeds.next_u64()),
+            dispatcher: Dispatcher::new(&layout, seeds.next_u64(), last_end == LastEnd::Unclean),
+            housekeeping: Housekeeping::new(&layout, at.monotonic),
+            phase: Phase::Running,
+            closed: None,
+            counts: IntakeCounts::default(),
+            is_ready: false,
+            out: Vec::new(),
+            started: at.monotonic,
+            layout,
+            clock,
+            at,
+        }
+    }
+
+    /// The gate that stands before [`Event::Submit`].
+    pub fn gate(&self) -> Gate {
+        let ids: Vec<InterfaceId> = self.layout.interfaces().map(|interface| interface.id).collect();
+        Gate::new(self.layout.limits.intake_bytes_max, ids)
+    }
+
+    /// Takes in what happened. What follows comes with the next [`Core::turn`].
+    pub fn handle(&mut self, event: Event, now: Now) {
+        self.at = self.clock.moment(now);
+        if self.phase == Phase::Ended {
+            return;
+        }
+        match event {
+            Event::Submit(submission) => self.submit(submission),
+            Event::Act { ticket, action } => self.act(ticket, action),
+            Event::Resume(destination) => {
+                self.with_dispatcher(|dispatcher, ctx| dispatcher.resume(destination, ctx))
+            }
+            Event::Stop { destination, author } => {
+                self.with_dispatcher(|dispatcher, ctx| dispatcher.stop(destination, &author, ctx));
+            }
+            Event::Shutdown => {
+                if self.phase == Phase::Running {
+                    self.phase = Phase::Stopping { since: self.at.monotonic };
+                }
+            }
+            Event::Wake => {}
+            Event::Wrote(answer) => {
+                let after = self.committer.wrote(answer, self.at.monotonic);
+                self.after_write(after);
+            }
+            Event::Found(answer) => {
+                let after = self.committer.found(answer, self.at.monotonic);
+                self.after_write(after);
+            }
+            Event::Maintained(answer) => self.maintained(answer),
+            Event::Pruned(answer) => {
+                self.committer.release();
+                match answer {
+                    Err(error) if error.kind() == ErrorKind::Fatal => {
+                        self.end(Err(EngineError::Store(error)))
+                    }
+                    answer => self.housekeeping.pruned(answer.ok(), &self.at),
+                }
+            }
+            Event::Read { id, answer } => match answer {
+                Err(error) if error.kind() == ErrorKind::Fatal => self.end(Err(EngineError::Store(error))),
+                answer => {
+                    self.with_dispatcher_out(|dispatcher, ctx, out| dispatcher.read(id, answer, ctx, out))
+                }
+            },
+            Event::Delivered { id, report } => {
+                self.with_dispatcher(|dispatcher, ctx| dispatcher.reported(id, report, ctx));
+            }
+            Event::Closed(answer) => self.end(answer.map_err(EngineError::Store)),
+        }
+    }
+
+    /// Does what is to be done now.
+    pub fn turn(&mut self, now: Now, out: &mut Vec<Effect>) {
+        self.at = self.clock.moment(now);
+        if self.phase != Phase::Ended {
+            self.lose_patience();
+            let starts = if self.phase == Phase::Running { Starts::Allowed } else { Starts::Stopped };
+            self.with_dispatcher_out(|dispatcher, ctx, out| dispatcher.turn(starts, ctx, out));
+            self.use_writer();
+            if !self.is_ready && self.dispatcher.is_known() {
+                self.is_ready = true;
+                self.out.push(Effect::Ready);
+            }
+            self.stop_when_done();
+        }
+        out.append(&mut self.out);
+    }
+
+    /// When there is something to do without an event, by the monotonic clock.
+    pub fn wake_at(&self) -> Option<Duration> {
+        let stop_until = match self.phase {
+            Phase::Stopping { since } => Some(since + STOP_PATIENCE),
+            Phase::Running | Phase::Closing => None,
+            Phase::Ended => return None,
+        };
+        let times = [
+            self.dispatcher.wake_at(),
+            self.committer.pause_until(),
+            self.committer.patience_until(),
+            self.completer.flush_at(),
+            Some(self.housekeeping.wake_at()),
+            stop_until,
+        ];
+        // What is due by now waits for an event, not for time.
+        times.into_iter().flatten().filter(|time| *time > self.at.monotonic).min()
+    }
+
+    /// A picture for people.
+    pub fn status(&self) -> Status {
+        let last = self.housekeeping.last;
+        let mut commits = self.committer.status.clone();
+        commits.elapsed = self.at.monotonic.saturating_sub(self.started);
+        Status {
+            ready: self.is_ready,
+            intake: IntakeStatus {
+                closed: self.closed_why(),
+                waiting: self.intake.waiting() as u64,
+                stored: self.counts.stored,
+                duplicates: self.counts.duplicates,
+                refused: self.counts.refused.into_iter().filter(|(_, count)| *count > 0).collect(),
+                free_bytes: last.free_bytes,
+                log_bytes: last.log_bytes,
+                pruned: self.housekeeping.pruned,
+            },
+            commits,
+            memory: self.dispatcher.memory_status(),
+            destinations: self.dispatcher.destinations_status(&self.at),
+        }
+    }
+
+    /// Whether the lanes of a destination wait for an operator after a quarantine.
+    pub fn holds(&self, destination: DestinationId) -> bool {
+        self.layout.place(destination).is_some_and(|place| self.layout.holds(place))
+    }
+
+    fn submit(&mut self, submission: Submission) {
+        let Some(source) = self.layout.source(submission.interface) else {
+            let text = format!("there is no interface {}", submission.interface);
+            return self.refuse(submission, &Fate::invalid(text));
+        };
+        if self.phase != Phase::Running {
+            self.refuse(submission, &Fate::stopped());
+        } else if let Some(why) = &self.closed {
+            let fate = Fate::full(&why.text);
+            self.refuse(submission, &fate);
+        } else if let Some(text) = self.committer.lost_patience(self.at.monotonic) {
+            let fate = Fate::busy(text, BUSY_AFTER);
+            self.refuse(submission, &fate);
+        } else {
+            self.intake.push(source, submission);
+        }
+    }
+
+    fn refuse(&mut self, submission: Submission, fate: &Fate) {
+        let fates = vec![fate.clone(); submission.drafts.len()];
+        self.answer(submission.ticket, fates);
+    }
+
+    fn answer(&mut self, ticket: Ticket, fates: Vec<Fate>) {
+        for fate in &fates {
+            match fate {
+                Fate::Stored { .. } => self.counts.stored += 1,
+                Fate::Duplicate { .. } => self.counts.duplicates += 1,
+                Fate::NotStored { code, .. } => self.counts.refuse(code),
+            }
+        }
+        self.out.push(Effect::Answer { ticket, fates });
+    }
+
+    /// The same fate for everything that waits, in the order in which it came.
+    fn refuse_waiting(&mut self, first: Vec<WaiterNo>, fate: &Fate) {
+        let redo = self.committer.strip_redo();
+        for waiter in first.into_iter().chain(redo) {
+            if let Some((ticket, fates)) = self.intake.answer(waiter, fate.clone()) {
+                self.answer(ticket, fates);
+            }
+        }
+        for (ticket, fates) in self.intake.refuse_all(fate) {
+            self.answer(ticket, fates);
+        }
+    }
+
+    fn act(&mut self, ticket: Ticket, mut action: Action) {
+        let place = action.destination.map(|id| (id, self.layout.place(id)));
+        if self.phase != Phase::Running {
+            self.out.push(Effect::Acted { ticket, outcome: Err(ActError::Stopped) });
+        } else if let Some((id, None)) = place {
+            self.out.push(Effect::Acted { ticket, outcome: Err(ActError::UnknownDestination(id)) });
+        } else {
+            // Whether a lane waits for it is the destination's own policy.
+            if let ActionKind::Resend { keep_lane } = &mut action.kind {
+                *keep_lane = place.and_then(|(_, place)| place).is_some_and(|place| self.layout.holds(place));
+            }
+            self.completer.act(ticket, action);
+        }
+    }
+
+    /// Nobody waits for a store that fails: what is not in hand is told to come again.
+    fn lose_patience(&mut self) {
+        if let Some(text) = self.committer.lost_patience(self.at.monotonic) {
+            let fate = Fate::busy(text, BUSY_AFTER);
+            self.refuse_waiting(Vec::new(), &fate);
+        }
+    }
+
+    /// The store does one thing at a time: finds out, writes again, keeps house, writes what waits.
+    fn use_writer(&mut self) {
+        if let Some(mark) = self.committer.find(self.at.monotonic) {
+            self.out.push(Effect::FindMark(mark));
+        }
+        if !self.committer.is_free(self.at.monotonic) || self.phase == Phase::Closing {
+            return;
+        }
+        // A store that is away cannot be kept; one that is full needs it most.
+        let can_keep = !self.committer.is_troubled() || self.closed.is_some();
+        if can_keep && let Some(effect) = self.housekeeping.next(&self.layout, &self.at) {
+            self.committer.borrow();
+            self.out.push(effect);
+            return;
+        }
+        if let Some(batch) = self.committer.next_redo() {
+            return self.write(batch);
+        }
+        let room = if self.closed.is_none() { StoreRoom::Free } else { StoreRoom::Full };
+        let wants_flush = self.completer.wants_flush(self.at.monotonic);
+        let is_probe = self.committer.is_troubled();
+        if self.intake.waiting() == 0 && !self.completer.has_work(room) && !wants_flush && !is_probe {
+            return;
+        }
+        let mut batch = Batch::from_share(self.completer.take(room));
+        if wants_flush {
+            batch.durability = Durability::Strict;
+        }
+        self.take_messages(&mut batch);
+        self.write(batch);
+    }
+
+    fn take_messages(&mut self, batch: &mut Batch) {
+        let limits = &self.layout.limits;
+        let room = Room { messages: limits.batch_messages_max, bytes: limits.batch_bytes_max };
+        for taken in self.intake.take(room) {
+            if self.layout.is_strict(taken.source) {
+                batch.durability = Durability::Strict;
+            }
+            if let Some(message) = self.layout.message(taken.source, taken.received_at, taken.draft) {
+                batch.messages.push((taken.waiter, message));
+            }
+        }
+    }
+
+    fn write(&mut self, batch: Batch) {
+        let write = self.committer.write(batch, self.at.wall, self.at.monotonic);
+        self.out.push(Effect::Write(write));
+    }
+
+    fn stop_when_done(&mut self) {
+        let Phase::Stopping { since } = self.phase else { return };
+        let is_stored = self.completer.is_empty() && self.committer.is_idle() && self.intake.is_idle();
+        if is_stored && self.dispatcher.is_idle() {
+            self.phase = Phase::Closing;
+            self.out.push(Effect::Close);
+            return;
+        }
+        let cannot_store = self.committer.is_troubled() || self.closed.is_some();
+        if cannot_store && since + STOP_PATIENCE <= self.at.monotonic {
+            let why = self.closed_why().map_or_else(String::new, |why| why.text);
+            self.end(Err(EngineError::Unstored(why)));
+        }
+    }
+
+    fn closed_why(&self) -> Option<Failure> {
+        if self.phase != Phase::Running {
+            return Some(Failure::new(Fate::STOPPED, "the engine stops"));
+        }
+        let busy = self.committer.lost_patience(self.at.monotonic).map(|text| Failure::new(Fate::BUSY, text));
+        self.closed.clone().or(busy)
+    }
+
+    fn end(&mut self, result: Result<(), EngineError>) {
+        self.phase = Phase::Ended;
+        self.out.push(Effect::End(result));
+    }
+
+    fn with_dispatcher(&mut self, act: impl FnOnce(&mut Dispatcher, &mut Ctx<'_>)) {
+        self.with_dispatcher_out(|dispatcher, ctx, _| act(dispatcher, ctx));
+    }
+
+    fn with_dispatcher_out(&mut self, act: impl FnOnce(&mut Dispatcher, &mut Ctx<'_>, &mut Vec<Effect>)) {
+        let mut ctx = Ctx {
+            layout: &self.layout,
+            completer: &mut self.completer,
+            at: self.at,
+            is_writing: self.committer.is_writing(),
+        };
+        act(&mut self.dispatcher, &mut ctx, &mut self.out);
+    }
+}
+
+impl IntakeCounts {
+    fn refuse(&mut self, code: &'static str) {
+        let known = self.refused.iter_mut().find(|(name, _)| *name == code || name.is_empty());
+        if let Some((name, count)) = known {
+            *name = code;
+            *count += 1;
+        }
+    }
+}

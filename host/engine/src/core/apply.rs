@@ -1,0 +1,162 @@
+//! What follows a write: waiters are answered, destinations learn what is stored.
+
+use portway_model::{Failure, MessageId};
+use portway_store::{
+    Action, ActionOutcome, Durability, ErrorKind, Maintenance, MessageOutcome, NewMessage, ResultOutcome,
+    Settled, StoreError, WriteOutcome,
+};
+
+use super::Core;
+use crate::committer::{After, Batch};
+use crate::completer::{Completer, Finished};
+use crate::event::{ActError, Effect, EngineError, Ticket};
+use crate::fate::Fate;
+use crate::intake::WaiterNo;
+
+impl Core {
+    pub(super) fn after_write(&mut self, after: After) {
+        match after {
+            After::Committed(batch, outcome) => {
+                self.housekeeping.wrote();
+                self.committed(batch, outcome);
+            }
+            After::Refused(batch, text) => self.refused(batch, &text),
+            After::Full(batch, text) => self.full(batch, text),
+            After::Again => {}
+            After::Ended(error) => self.end(Err(error)),
+        }
+        if !self.committer.is_writing() {
+            self.with_dispatcher(|dispatcher, ctx| dispatcher.unpark(ctx));
+        }
+    }
+
+    fn committed(&mut self, batch: Batch, outcome: WriteOutcome) {
+        let mut hints: Vec<(MessageId, NewMessage)> = Vec::with_capacity(batch.messages.len());
+        for ((waiter, message), outcome) in batch.messages.into_iter().zip(outcome.messages) {
+            hints.extend(stored_id(&outcome).map(|id| (id, message)));
+            self.tell(waiter, fate(&outcome));
+        }
+        for (finished, outcome) in batch.results.into_iter().zip(outcome.results) {
+            self.written(finished, outcome, &mut hints);
+        }
+        // A lane takes hints in the order in which they are stored.
+        if !hints.is_sorted_by_key(|(id, _)| *id) {
+            hints.sort_by_key(|(id, _)| *id);
+        }
+        for (id, message) in hints {
+            self.with_dispatcher(|dispatcher, ctx| dispatcher.stored(id, message, ctx));
+        }
+        if batch.durability == Durability::Strict {
+            let places = self.completer.flushed();
+            self.with_dispatcher(|dispatcher, ctx| dispatcher.flushed(places, ctx));
+        }
+        for ((ticket, action), outcome) in batch.actions.into_iter().zip(outcome.actions) {
+            self.acted(ticket, &action, outcome);
+        }
+        for ((run, _), count) in batch.suspects.into_iter().zip(outcome.suspects) {
+            self.with_dispatcher_out(|dispatcher, ctx, out| dispatcher.suspected(run, count, ctx, out));
+        }
+    }
+
+    fn tell(&mut self, waiter: WaiterNo, fate: Fate) {
+        if let Some((ticket, fates)) = self.intake.answer(waiter, fate) {
+            self.answer(ticket, fates);
+        }
+    }
+
+    fn written(
+        &mut self,
+        finished: Finished,
+        outcome: ResultOutcome,
+        hints: &mut Vec<(MessageId, NewMessage)>,
+    ) {
+        self.completer.wrote(finished.place, self.at.monotonic);
+        let (applied, routed) = match outcome {
+            ResultOutcome::Applied(routed) => (true, routed),
+            ResultOutcome::Stale => (false, Vec::new()),
+        };
+        self.with_dispatcher(|dispatcher, ctx| dispatcher.written(&finished, applied, ctx));
+        if let Settled::Routed(messages) = finished.result.settled {
+            let stored = messages.into_iter().zip(routed);
+            hints.extend(stored.filter_map(|(message, outcome)| Some((stored_id(&outcome)?, message))));
+        }
+    }
+
+    fn acted(&mut self, ticket: Ticket, action: &Action, outcome: ActionOutcome) {
+        if let ActionOutcome::Done(changed) = &outcome {
+            for (destination, lane, _) in changed {
+                let changed = (*destination, *lane);
+                self.with_dispatcher(|dispatcher, ctx| {
+                    dispatcher.acted(changed, action.message, action.kind, ctx)
+                });
+            }
+        }
+        self.out.push(Effect::Acted { ticket, outcome: Ok(outcome) });
+    }
+
+    /// One row is not acceptable: only that one is refused.
+    fn refused(&mut self, mut batch: Batch, text: &str) {
+        for (waiter, _) in batch.messages.drain(..) {
+            self.tell(waiter, Fate::invalid(text));
+        }
+        for (ticket, _) in batch.actions.drain(..) {
+            self.out.push(Effect::Acted { ticket, outcome: Err(ActError::Refused(text.into())) });
+        }
+        for (run, _) in batch.suspects.drain(..) {
+            // It cannot be recorded: it is tried all the same.
+            self.with_dispatcher_out(|dispatcher, ctx, out| dispatcher.suspected(run, 1, ctx, out));
+        }
+        for finished in batch.results.drain(..) {
+            let was_quarantined = matches!(finished.result.settled, Settled::Quarantined(_));
+            let Some(instead) = Completer::instead(finished, text) else {
+                let text = format!("it refuses the simplest result of a delivery: {text}");
+                return self.end(Err(EngineError::Contract(text)));
+            };
+            let is_quarantined = matches!(instead.result.settled, Settled::Quarantined(_));
+            if is_quarantined && !was_quarantined {
+                self.with_dispatcher(|dispatcher, ctx| dispatcher.turned_quarantined(&instead, ctx));
+            }
+            self.completer.put_back(instead);
+        }
+    }
+
+    /// No room: messages are refused until there is; everything else is tried again.
+    fn full(&mut self, mut batch: Batch, text: String) {
+        let waiting = batch.messages.drain(..).map(|(waiter, _)| waiter).collect();
+        self.closed = Some(Failure::new(Fate::FULL, &text));
+        self.refuse_waiting(waiting, &Fate::full(text));
+        self.committer.give_back(batch);
+        self.housekeeping.wrote();
+    }
+
+    pub(super) fn maintained(&mut self, answer: Result<Maintenance, StoreError>) {
+        self.committer.release();
+        match answer {
+            Ok(found) => {
+                let text = "the store has no room, or its log is above its limit";
+                self.closed = found.full.then(|| Failure::new(Fate::FULL, text));
+                self.housekeeping.maintained(Some(found), &self.at);
+                if let Some(why) = &self.closed {
+                    let fate = Fate::full(&why.text);
+                    self.refuse_waiting(Vec::new(), &fate);
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::Fatal => self.end(Err(EngineError::Store(error))),
+            Err(_) => self.housekeeping.maintained(None, &self.at),
+        }
+    }
+}
+
+fn stored_id(outcome: &MessageOutcome) -> Option<MessageId> {
+    match outcome {
+        MessageOutcome::Stored { id, .. } => Some(*id),
+        MessageOutcome::Duplicate { .. } => None,
+    }
+}
+
+fn fate(outcome: &MessageOutcome) -> Fate {
+    match outcome {
+        MessageOutcome::Stored { id, conflict } => Fate::Stored { id: *id, conflict: *conflict },
+        MessageOutcome::Duplicate { id, of } => Fate::Duplicate { id: *id, of: *of },
+    }
+}

@@ -1,0 +1,287 @@
+//! How a run ends: what its report makes of each delivery, of the lane and of the destination;
+//! and what follows when a result is written.
+
+use portway_model::{Failure, Lane, Later, MessageId};
+use portway_store::{Attempted, DeliveryResult, Settled};
+use rand::RngExt;
+
+use super::destination::Destination;
+use super::lane::Blocked;
+use super::pick::RunState;
+use super::report::{self, Meaning, Reader, Rules};
+use super::standing::{Heard, Patience};
+use super::stream::Hint;
+use super::timers::Timer;
+use super::{Ctx, Desk};
+use crate::completer::{Finished, Origin};
+use crate::event::RunId;
+use crate::ports::{RunReport, Stop, Verdict};
+
+/// What of a run is not done.
+#[derive(Default)]
+struct Left {
+    /// Goes back where it came from.
+    hints: Vec<Hint>,
+    /// The head of an ordered lane waits for its retry, and why.
+    waits: Option<Failure>,
+    settled: u32,
+}
+
+impl Destination {
+    /// Takes in a report. The run is over.
+    pub fn finish(
+        &mut self,
+        id: RunId,
+        run: RunState,
+        report: RunReport,
+        desk: &mut Desk,
+        ctx: &mut Ctx<'_>,
+    ) {
+        let RunState { lane: no, origin, hints, singly, suspected, began, .. } = run;
+        let count = u32::try_from(hints.len()).unwrap_or(u32::MAX);
+        self.runs = self.runs.saturating_sub(1);
+        self.in_hand = self.in_hand.saturating_sub(count);
+        let rules = Rules { ordered: no.is_ordered(), hold_on_quarantine: self.holds() };
+        let reading = report::read(report.verdicts, hints.len(), rules);
+        self.counts.lies += u64::from(reading.lie.is_some());
+        let attempted =
+            Attempted { started_at: began.wall, took: ctx.at.monotonic.saturating_sub(began.monotonic) };
+        let mut left = Left::default();
+        for (hint, verdict) in hints.into_iter().zip(reading.verdicts) {
+            let meaning = self.meaning(&hint, no, verdict, desk, ctx);
+            let entry = Entry { no, origin, hint, attempted };
+            self.settle(entry, meaning, suspected, &mut left, ctx);
+        }
+        self.count_down(no, origin, suspected, left.settled);
+        let is_progress = left.settled > 0;
+        let goes_singly = report.go_singly && !singly;
+        if report.go_singly {
+            self.go_singly(no, count);
+        }
+        self.put_back(id, no, origin, left, desk, ctx);
+        let stop = report.stop.or_else(|| {
+            let why =
+                reading.lie.or((!is_progress && !goes_singly).then_some("nothing of the run was tried"))?;
+            let failure = Failure::new("bad-report", why);
+            Some(Stop::Unavailable(Later { failure, after_ms: None }))
+        });
+        let patience = Patience { policy: &self.settings.retry, chance: desk.rng.random(), at: ctx.at };
+        let change = self.standing.heard(Heard { run: id, stop, progress: is_progress }, patience);
+        self.changed(change, desk, ctx);
+        self.review(no, desk, ctx);
+    }
+
+    fn meaning(
+        &mut self,
+        hint: &Hint,
+        no: Lane,
+        verdict: Verdict,
+        desk: &mut Desk,
+        ctx: &Ctx<'_>,
+    ) -> Meaning {
+        match &verdict {
+            Verdict::Runaway(_) => self.standing.ran_away(),
+            Verdict::Untried => {}
+            Verdict::Sent(_)
+            | Verdict::Route(_)
+            | Verdict::Filtered(_)
+            | Verdict::Quarantine(_)
+            | Verdict::Retry(_) => self.standing.worked(),
+        }
+        let now = if no.is_ordered() { ctx.at.steady } else { self.apart.now(&ctx.at) };
+        let reader = Reader {
+            layout: ctx.layout,
+            policy: &self.settings.retry,
+            now,
+            chance: desk.rng.random(),
+            runaways: self.standing.runaways(),
+        };
+        reader.meaning(hint, verdict)
+    }
+
+    /// Hands the result over and keeps what is not done.
+    fn settle(
+        &mut self,
+        entry: Entry,
+        meaning: Meaning,
+        suspected: bool,
+        left: &mut Left,
+        ctx: &mut Ctx<'_>,
+    ) {
+        let Entry { no, origin, mut hint, attempted } = entry;
+        let meaning = match meaning {
+            // It was recorded as tried by itself and came through: that must be forgotten.
+            Meaning::Untried if suspected => {
+                let due_at = if no.is_ordered() { ctx.at.steady } else { self.apart.now(&ctx.at) };
+                let failure = Failure::new("not-tried", "the destination did not take it yet");
+                Meaning::Later { due_at, attempts: hint.attempts, failure }
+            }
+            Meaning::Untried => {
+                left.hints.push(hint);
+                return;
+            }
+            meaning @ (Meaning::Done(_) | Meaning::Later { .. }) => {
+                left.settled += 1;
+                meaning
+            }
+        };
+        if let Meaning::Later { due_at, attempts, failure } = &meaning
+            && no.is_ordered()
+        {
+            left.waits = Some(failure.clone());
+            let later = Hint {
+                attempts: *attempts,
+                due_at: Some(*due_at),
+                carried: hint.carried.take(),
+                ..hint.clone()
+            };
+            left.hints.push(later);
+        }
+        if let Meaning::Done(Settled::Quarantined(_)) = &meaning {
+            self.quarantined(no, hint.message);
+        }
+        if let Some(result) = report::result(self.settings.id, &hint, meaning, attempted) {
+            self.accept(no, origin, result, ctx);
+        }
+    }
+
+    fn accept(&mut self, lane: Lane, origin: Origin, result: DeliveryResult, ctx: &mut Ctx<'_>) {
+        if let Some(state) = self.lanes.get_mut(&lane) {
+            state.unwritten += 1;
+        }
+        ctx.completer.accept(Finished { place: self.place, lane, origin, result, refusals: 0 });
+    }
+
+    /// A delivery was quarantined: its lane may have to wait for an operator.
+    pub(super) fn quarantined(&mut self, no: Lane, message: MessageId) {
+        if self.holds() && no.is_ordered() {
+            self.outdate_held();
+            self.held.unwritten.push((no, message));
+            self.lane(no).hold(message);
+        }
+    }
+
+    fn count_down(&mut self, no: Lane, origin: Origin, suspected: bool, settled: u32) {
+        let singly = if let Some(lane) = self.lanes.get_mut(&no) {
+            if suspected {
+                lane.careful = lane.careful.saturating_sub(settled);
+            }
+            &mut lane.singly
+        } else {
+            if suspected {
+                let careful = self.apart.careful(origin);
+                *careful = careful.saturating_sub(settled);
+            }
+            &mut self.apart.singly
+        };
+        *singly = singly.saturating_sub(settled);
+    }
+
+    fn go_singly(&mut self, no: Lane, count: u32) {
+        let singly = match self.lanes.get_mut(&no) {
+            Some(lane) => &mut lane.singly,
+            None => &mut self.apart.singly,
+        };
+        *singly = (*singly).max(count);
+    }
+
+    fn put_back(&mut self, id: RunId, no: Lane, origin: Origin, left: Left, desk: &mut Desk, ctx: &Ctx<'_>) {
+        if !no.is_ordered() {
+            self.count_apart(desk, |apart| apart.put_back(origin, left.hints));
+            return;
+        }
+        let longest = self.settings.retry.longest_wait;
+        let mut until = None;
+        self.count_lane(no, desk, |lane| {
+            if lane.run == Some(id) {
+                lane.run = None;
+            }
+            lane.stream.put_back(left.hints);
+            let head = lane.stream.front().and_then(|head| Some((head, head.due_at?)));
+            if let (Some(failure), Some((head, due_at))) = (left.waits, head) {
+                until = Some(ctx.at.deadline(due_at, longest));
+                let blocked = Blocked {
+                    message: head.message,
+                    attempts: head.attempts,
+                    until: ctx.at.deadline(due_at, longest),
+                    reason: failure.to_string(),
+                };
+                lane.blocked = Some(Box::new(blocked));
+            }
+        });
+        if let Some(until) = until {
+            desk.timers.set(until, Timer::Lane(self.place, no));
+        }
+    }
+
+    /// Puts back what a run cannot take along after all.
+    pub fn give_up(&mut self, no: Lane, origin: Origin, hints: Vec<Hint>, desk: &mut Desk) {
+        self.in_hand = self.in_hand.saturating_sub(u32::try_from(hints.len()).unwrap_or(u32::MAX));
+        if no.is_ordered() {
+            self.count_lane(no, desk, |lane| lane.stream.put_back(hints));
+        } else {
+            self.count_apart(desk, |apart| apart.put_back(origin, hints));
+        }
+    }
+
+    /// A result was written and counts.
+    pub fn applied(&mut self, finished: &Finished, desk: &mut Desk, ctx: &mut Ctx<'_>) {
+        let counts = &mut self.counts;
+        match &finished.result.settled {
+            Settled::Sent(_) | Settled::Routed(_) => counts.sent += 1,
+            Settled::Filtered(_) => counts.filtered += 1,
+            Settled::Quarantined(_) => counts.quarantined += 1,
+            Settled::Retry { due_at, .. } => {
+                counts.retried += u64::from(finished.result.attempted.is_some());
+                if !finished.lane.is_ordered() {
+                    self.arm(*due_at, desk, ctx);
+                }
+            }
+        }
+        self.written(finished, desk, ctx);
+    }
+
+    /// A result was written and does not count: an operator was faster.
+    pub fn stale(&mut self, finished: &Finished, desk: &mut Desk, ctx: &mut Ctx<'_>) {
+        self.counts.stale += 1;
+        let (no, message) = (finished.lane, finished.result.message);
+        // The delivery is not what the lane may wait for any more: the store knows what is.
+        self.count_lane(no, desk, |lane| {
+            lane.stream.remove(message);
+            lane.unblock(message);
+            lane.stream.expect_more();
+        });
+        let was_quarantined = matches!(finished.result.settled, Settled::Quarantined(_));
+        self.written(finished, desk, ctx);
+        if was_quarantined && self.holds() && no.is_ordered() {
+            self.read_held(desk);
+        }
+    }
+
+    fn written(&mut self, finished: &Finished, desk: &mut Desk, ctx: &mut Ctx<'_>) {
+        let (no, message) = (finished.lane, finished.result.message);
+        if matches!(finished.result.settled, Settled::Quarantined(_)) && self.holds() && no.is_ordered() {
+            self.outdate_held();
+            self.held.unwritten.retain(|held| *held != (no, message));
+        }
+        if !no.is_ordered() {
+            if finished.origin == Origin::Due {
+                self.apart.wrote(message, finished.result.round);
+            }
+            return;
+        }
+        let Some(lane) = self.lanes.get_mut(&no) else { return };
+        lane.unwritten = lane.unwritten.saturating_sub(1);
+        if lane.unwritten == 0 {
+            self.review(no, desk, ctx);
+        }
+    }
+}
+
+/// A delivery of a run that is over.
+struct Entry {
+    no: Lane,
+    origin: Origin,
+    hint: Hint,
+    attempted: Attempted,
+}

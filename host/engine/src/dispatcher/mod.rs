@@ -1,0 +1,446 @@
+//! The dispatcher: which deliveries run when.
+//!
+//! Destinations that are ready take turns; each takes a run from one of its lanes. What a result
+//! means is handed to the completer; what is stored comes back here.
+
+mod apart;
+pub(crate) mod budget;
+mod change;
+mod destination;
+mod finish;
+mod lane;
+mod lane_set;
+mod pick;
+mod reader;
+mod report;
+mod standing;
+mod status;
+mod stream;
+mod timers;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use portway_model::{AttemptNo, DestinationId, Envelope, Failure, Lane, MessageId, Round};
+use portway_store::{ActionKind, NewMessage, StoreError, StoredMessage};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use self::budget::{Budget, Carried};
+use self::destination::{Destination, Page};
+use self::pick::{Pick, RunState, Step};
+use self::reader::{For, Reader};
+use self::stream::Hint;
+use self::timers::{Timer, Timers};
+use crate::completer::{Completer, Finished};
+use crate::event::{Effect, Read, ReadAnswer, ReadId, RunId};
+use crate::layout::{Layout, Place};
+use crate::ports::{RunReport, Verdict};
+use crate::time::Moment;
+
+/// A delivery that was tried so often by itself and ended the process each time is quarantined.
+const SUSPECTED_MAX: u32 = 3;
+
+/// See the file.
+#[derive(Debug)]
+pub(crate) struct Dispatcher {
+    destinations: Vec<Destination>,
+    desk: Desk,
+    runs: BTreeMap<RunId, RunState>,
+    runs_begun: u64,
+    /// Destinations that can start a run, each once, in the order of their turns.
+    ready: VecDeque<Place>,
+    /// As `ready`, for those that are asked whether they are back: they get half of the runs at most,
+    /// so that those that hang leave room for those that work.
+    probing: VecDeque<Place>,
+    probes: usize,
+    /// Destinations that wait for bytes.
+    for_bytes: Vec<Place>,
+    is_known: bool,
+}
+
+/// What all destinations share.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub budget: Budget,
+    pub timers: Timers,
+    pub reader: Reader,
+    pub rng: ChaCha8Rng,
+    /// The last message a commit told of.
+    pub stored_to: MessageId,
+    /// Lanes whose page was cut because a commit was in hand.
+    pub parked: Vec<(Place, Lane)>,
+    /// The last process ended uncleanly: what it had in hand runs by itself.
+    pub is_careful: bool,
+}
+
+/// What the dispatcher is given with each call.
+pub(crate) struct Ctx<'a> {
+    pub layout: &'a Layout,
+    pub completer: &'a mut Completer,
+    pub at: Moment,
+    /// A commit that may store messages is in hand.
+    pub is_writing: bool,
+}
+
+/// Whether runs may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Starts {
+    Allowed,
+    Stopped,
+}
+
+impl Dispatcher {
+    pub fn new(layout: &Layout, seed: u64, is_careful: bool) -> Self {
+        let settings = layout.destinations().iter().cloned().enumerate();
+        let mut reader = Reader::default();
+        reader.ask(For::Start, Read::Work);
+        Dispatcher {
+            destinations: settings.map(|(place, settings)| Destination::new(place, settings)).collect(),
+            desk: Desk {
+                budget: Budget::new(&layout.limits),
+                timers: Timers::default(),
+                reader,
+                rng: ChaCha8Rng::seed_from_u64(seed),
+                stored_to: MessageId::ZERO,
+                parked: Vec::new(),
+                is_careful,
+            },
+            runs: BTreeMap::new(),
+            runs_begun: 0,
+            ready: VecDeque::new(),
+            probing: VecDeque::new(),
+            probes: 0,
+            for_bytes: Vec::new(),
+            is_known: false,
+        }
+    }
+
+    /// No run is in hand.
+    pub fn is_idle(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// What waited in the store at the start is known.
+    pub fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    /// A commit stored a message: its deliveries are hints.
+    pub fn stored(&mut self, id: MessageId, message: NewMessage, ctx: &mut Ctx<'_>) {
+        self.desk.stored_to = self.desk.stored_to.max(id);
+        let NewMessage { draft, deliveries, received_at, .. } = message;
+        if draft.doubt.is_some() {
+            for delivery in deliveries {
+                self.with(ctx.layout.place(delivery.destination), ctx, |destination, _, _| {
+                    destination.doubt(delivery.lane, id);
+                });
+            }
+            return;
+        }
+        let body_bytes = draft.body.len() as u64;
+        let envelope = Envelope {
+            id,
+            received_at,
+            attempt: AttemptNo(1),
+            key: draft.key,
+            attributes: Arc::new(draft.attributes),
+            body: draft.body,
+        };
+        let carried = if deliveries.is_empty() { None } else { self.desk.budget.carry(envelope) };
+        for delivery in deliveries {
+            let carried: Option<Arc<Carried>> = carried.clone();
+            let hint = Hint {
+                message: id,
+                round: Round(0),
+                attempts: AttemptNo(0),
+                body_bytes,
+                due_at: None,
+                carried,
+            };
+            self.with(ctx.layout.place(delivery.destination), ctx, |destination, desk, ctx| {
+                destination.hint(delivery.lane, hint, desk, ctx);
+            });
+        }
+    }
+
+    /// A commit recorded that a run is tried by itself, for the `count`th time.
+    pub fn suspected(&mut self, id: RunId, count: u32, ctx: &mut Ctx<'_>, out: &mut Vec<Effect>) {
+        if count < SUSPECTED_MAX {
+            if let Some(run) = self.runs.get_mut(&id) {
+                let step = run.next_step(id, ctx);
+                self.take_step(id, step, ctx, out);
+            }
+            return;
+        }
+        let text = format!("the process ended {count} times while this message was delivered");
+        self.quarantine_first(id, Failure::new("suspect", text), ctx);
+    }
+
+    /// Ends a run that was not delivered: its first message is quarantined, the others are not tried.
+    fn quarantine_first(&mut self, id: RunId, failure: Failure, ctx: &mut Ctx<'_>) {
+        let count = self.runs.get(&id).map_or(0, |run| run.hints.len());
+        let mut verdicts = vec![Verdict::Quarantine(failure)];
+        verdicts.resize(count, Verdict::Untried);
+        self.reported(id, RunReport { verdicts, stop: None, go_singly: false }, ctx);
+    }
+
+    /// A run came back.
+    pub fn reported(&mut self, id: RunId, report: RunReport, ctx: &mut Ctx<'_>) {
+        let Some(mut run) = self.runs.remove(&id) else { return };
+        let place = run.place;
+        if std::mem::take(&mut run.is_probe) {
+            self.probes = self.probes.saturating_sub(1);
+        }
+        self.desk.budget.release(std::mem::take(&mut run.loan));
+        self.with(Some(place), ctx, |destination, desk, ctx| destination.finish(id, run, report, desk, ctx));
+        for place in std::mem::take(&mut self.for_bytes) {
+            self.touch(place, ctx);
+        }
+    }
+
+    /// What became of a result.
+    pub fn written(&mut self, finished: &Finished, applied: bool, ctx: &mut Ctx<'_>) {
+        self.with(Some(finished.place), ctx, |destination, desk, ctx| {
+            if applied {
+                destination.applied(finished, desk, ctx);
+            } else {
+                destination.stale(finished, desk, ctx);
+            }
+        });
+    }
+
+    /// The store refused a result, and it is stored as quarantined instead.
+    pub fn turned_quarantined(&mut self, finished: &Finished, ctx: &mut Ctx<'_>) {
+        self.with(Some(finished.place), ctx, |destination, _, _| {
+            destination.quarantined(finished.lane, finished.result.message);
+        });
+    }
+
+    /// An operator's action changed a delivery.
+    pub fn acted(
+        &mut self,
+        changed: (DestinationId, Lane),
+        message: MessageId,
+        kind: ActionKind,
+        ctx: &mut Ctx<'_>,
+    ) {
+        self.with(ctx.layout.place(changed.0), ctx, |destination, desk, ctx| {
+            destination.acted(changed.1, message, kind, desk, ctx);
+        });
+    }
+
+    pub fn resume(&mut self, destination: DestinationId, ctx: &mut Ctx<'_>) {
+        self.with(ctx.layout.place(destination), ctx, Destination::resume);
+    }
+
+    pub fn stop(&mut self, destination: DestinationId, author: &str, ctx: &mut Ctx<'_>) {
+        self.with(ctx.layout.place(destination), ctx, |destination, desk, ctx| {
+            destination.stop(author, desk, ctx)
+        });
+    }
+
+    /// These destinations have room for results again.
+    pub fn flushed(&mut self, places: Vec<Place>, ctx: &mut Ctx<'_>) {
+        for place in places {
+            self.touch(place, ctx);
+        }
+    }
+
+    /// The commit that was in hand is known: pages that were cut for it are read on.
+    pub fn unpark(&mut self, ctx: &mut Ctx<'_>) {
+        for (place, lane) in std::mem::take(&mut self.desk.parked) {
+            self.with(Some(place), ctx, |destination, desk, ctx| destination.unpark(lane, desk, ctx));
+        }
+    }
+
+    /// A read came back.
+    pub fn read(
+        &mut self,
+        id: ReadId,
+        answer: Result<ReadAnswer, StoreError>,
+        ctx: &mut Ctx<'_>,
+        out: &mut Vec<Effect>,
+    ) {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(_) => {
+                self.desk.reader.failed(id, ctx.at.monotonic);
+                return;
+            }
+        };
+        let Some((reader, read)) = self.desk.reader.answered(id) else { return };
+        match (reader, read, answer) {
+            (For::Start, _, ReadAnswer::Work(destinations)) => self.on_work(&destinations, ctx),
+            (For::LaneHeads(place), _, ReadAnswer::LaneHeads(heads)) => {
+                self.with(Some(place), ctx, |destination, desk, ctx| {
+                    destination.on_lane_heads(heads, desk, ctx)
+                });
+            }
+            (For::HeldHeads(place), _, ReadAnswer::HeldHeads(heads)) => {
+                self.with(Some(place), ctx, |destination, desk, ctx| {
+                    destination.on_held_heads(id, heads, desk, ctx)
+                });
+            }
+            (For::Lane(place, lane), Read::Lane { limit, .. }, ReadAnswer::Lane(rows)) => {
+                let page = Page { id, rows, limit };
+                self.with(Some(place), ctx, |destination, desk, ctx| {
+                    destination.on_page(lane, page, desk, ctx)
+                });
+            }
+            (For::Fresh(place), Read::Lane { limit, .. }, ReadAnswer::Lane(rows)) => {
+                let page = Page { id, rows, limit };
+                self.with(Some(place), ctx, |destination, desk, ctx| {
+                    destination.on_page(Lane::APART, page, desk, ctx);
+                });
+            }
+            (For::Due(place), Read::Due { until, limit, .. }, ReadAnswer::Due(rows)) => {
+                let page = Page { id, rows, limit };
+                self.with(Some(place), ctx, |destination, desk, ctx| {
+                    destination.on_due(page, until, desk, ctx)
+                });
+            }
+            (For::NextDue(place), _, ReadAnswer::NextDue(due_at)) => {
+                self.with(Some(place), ctx, |destination, desk, ctx| {
+                    destination.on_next_due(due_at, desk, ctx)
+                });
+            }
+            (For::Bodies(run), _, ReadAnswer::Messages(messages)) => self.on_bodies(run, messages, ctx, out),
+            // The shell answers what was asked.
+            _ => {}
+        }
+    }
+
+    fn on_work(&mut self, destinations: &[DestinationId], ctx: &mut Ctx<'_>) {
+        self.is_known = true;
+        let mut has_work = vec![false; self.destinations.len()];
+        for place in destinations.iter().filter_map(|id| ctx.layout.place(*id)) {
+            if let Some(has_work) = has_work.get_mut(place) {
+                *has_work = true;
+            }
+        }
+        for (place, has_work) in has_work.into_iter().enumerate() {
+            self.with(Some(place), ctx, |destination, desk, ctx| destination.load(has_work, desk, ctx));
+        }
+    }
+
+    fn on_bodies(
+        &mut self,
+        id: RunId,
+        messages: Vec<StoredMessage>,
+        ctx: &mut Ctx<'_>,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let mut missing = run.cut_missing(&messages);
+        if run.hints.is_empty() {
+            run.hints = std::mem::take(&mut missing);
+            let failure = Failure::new("message-gone", "its body is not in the store any more");
+            self.quarantine_first(id, failure, ctx);
+            return;
+        }
+        let (place, lane, origin) = (run.place, run.lane, run.origin);
+        out.push(run.deliver(id, messages, ctx));
+        if !missing.is_empty() {
+            self.with(Some(place), ctx, |destination, desk, _| {
+                destination.give_up(lane, origin, missing, desk)
+            });
+        }
+    }
+
+    /// Does what is to be done by now: timers, runs, reads.
+    pub fn turn(&mut self, starts: Starts, ctx: &mut Ctx<'_>, out: &mut Vec<Effect>) {
+        while let Some(timer) = self.desk.timers.pop_due(ctx.at.monotonic) {
+            match timer {
+                Timer::Lane(place, lane) => {
+                    self.with(Some(place), ctx, |destination, desk, ctx| {
+                        destination.wake_lane(lane, desk, ctx)
+                    });
+                }
+                Timer::Due(place) => self.with(Some(place), ctx, Destination::wake_due),
+                Timer::Destination(place) => self.with(Some(place), ctx, Destination::wake),
+            }
+        }
+        if starts == Starts::Allowed {
+            self.start_runs(ctx, out);
+        }
+        while let Some((id, read)) = self.desk.reader.next(ctx.at.monotonic) {
+            out.push(Effect::Read { id, read });
+        }
+    }
+
+    pub fn wake_at(&self) -> Option<Duration> {
+        self.desk.timers.next().into_iter().chain(self.desk.reader.wake_at()).min()
+    }
+
+    fn start_runs(&mut self, ctx: &mut Ctx<'_>, out: &mut Vec<Effect>) {
+        let limits = &ctx.layout.limits;
+        let runs_max = limits.runs_max.max(1);
+        // Routed messages wait in memory until they are written: not more of them than a batch has room for.
+        while self.runs.len() < runs_max && ctx.completer.routed_bytes() <= limits.batch_bytes_max {
+            let probe_may_start = self.probes < (runs_max / 2).max(1);
+            let probe = if probe_may_start { self.probing.pop_front() } else { None };
+            let Some(place) = probe.or_else(|| self.ready.pop_front()) else { return };
+            self.start_run(place, ctx, out);
+        }
+    }
+
+    fn start_run(&mut self, place: Place, ctx: &mut Ctx<'_>, out: &mut Vec<Effect>) {
+        let Some(destination) = self.destinations.get_mut(place) else { return };
+        destination.queued = false;
+        if !destination.is_startable(ctx) {
+            return;
+        }
+        let is_probe = destination.standing.is_probing();
+        let id = RunId(self.runs_begun);
+        match destination.pick(id, &mut self.desk, ctx) {
+            Pick::Run(mut run) => {
+                self.runs_begun += 1;
+                run.is_probe = is_probe;
+                self.probes += usize::from(is_probe);
+                let step = run.first_step(id, ctx);
+                self.runs.insert(id, run);
+                self.take_step(id, step, ctx, out);
+                self.touch(place, ctx);
+            }
+            Pick::NoBytes if self.for_bytes.contains(&place) => {}
+            Pick::NoBytes => self.for_bytes.push(place),
+            Pick::Nothing => self.touch(place, ctx),
+        }
+    }
+
+    fn take_step(&mut self, id: RunId, step: Step, ctx: &mut Ctx<'_>, out: &mut Vec<Effect>) {
+        match step {
+            Step::Suspect(suspect) => ctx.completer.suspect(id, suspect),
+            Step::Read(reader, read) => {
+                self.desk.reader.ask(reader, read);
+            }
+            Step::Deliver(effect) => out.push(effect),
+        }
+    }
+
+    /// Does something with a destination, then lets it read on and lines it up.
+    fn with(
+        &mut self,
+        place: Option<Place>,
+        ctx: &mut Ctx<'_>,
+        change: impl FnOnce(&mut Destination, &mut Desk, &mut Ctx<'_>),
+    ) {
+        let Some(place) = place else { return };
+        if let Some(destination) = self.destinations.get_mut(place) {
+            change(destination, &mut self.desk, ctx);
+            self.touch(place, ctx);
+        }
+    }
+
+    fn touch(&mut self, place: Place, ctx: &mut Ctx<'_>) {
+        let Some(destination) = self.destinations.get_mut(place) else { return };
+        destination.feed(&mut self.desk, ctx);
+        if !destination.queued && destination.is_startable(ctx) {
+            destination.queued = true;
+            let is_probing = destination.standing.is_probing();
+            if is_probing { self.probing.push_back(place) } else { self.ready.push_back(place) }
+        }
+    }
+}

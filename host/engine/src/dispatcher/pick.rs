@@ -1,0 +1,281 @@
+//! How a run begins: which lane's turn it is, how many deliveries, and what they may cost.
+
+use std::collections::BTreeMap;
+
+use portway_model::{AttemptNo, DestinationId, Envelope, Lane};
+use portway_store::{StoredMessage, Suspect};
+
+use super::budget::{Budget, Loan, RUN_BYTES_MAX};
+use super::destination::Destination;
+use super::reader::For;
+use super::stream::Hint;
+use super::{Ctx, Desk};
+use crate::completer::Origin;
+use crate::event::{Effect, Read, RunId};
+use crate::layout::Place;
+use crate::ports::Run;
+use crate::time::Moment;
+
+/// A run in hand.
+#[derive(Debug)]
+pub(crate) struct RunState {
+    pub place: Place,
+    pub destination: DestinationId,
+    pub lane: Lane,
+    pub origin: Origin,
+    pub hints: Vec<Hint>,
+    pub singly: bool,
+    /// It was recorded that this delivery is tried by itself.
+    pub suspected: bool,
+    pub hold_on_quarantine: bool,
+    /// It tells whether its destination is back.
+    pub is_probe: bool,
+    pub loan: Loan,
+    /// When it was handed to `Deliver`.
+    pub began: Moment,
+}
+
+/// Whether a run began.
+#[derive(Debug)]
+pub(crate) enum Pick {
+    Run(RunState),
+    /// Its bodies do not fit in memory now.
+    NoBytes,
+    Nothing,
+}
+
+impl Destination {
+    /// A run may begin, if one of its lanes is ready.
+    pub fn is_startable(&self, ctx: &Ctx<'_>) -> bool {
+        self.is_active()
+            && !self.ready.is_empty()
+            && self.runs < self.settings.concurrency
+            && self.standing.admits_run()
+            && self.results_room(ctx) > 0
+    }
+
+    /// How many more deliveries may be in hand, so that no more than the limit can be unflushed.
+    fn results_room(&self, ctx: &Ctx<'_>) -> usize {
+        ctx.completer.room(self.place).saturating_sub(self.in_hand) as usize
+    }
+
+    /// Takes the deliveries of the next run out of the lane whose turn it is.
+    pub fn pick(&mut self, id: RunId, desk: &mut Desk, ctx: &mut Ctx<'_>) -> Pick {
+        for _ in 0..self.ready.len() {
+            let Some(no) = self.ready.pop_front() else { break };
+            let picked =
+                if no.is_ordered() { self.pick_lane(no, id, desk, ctx) } else { self.pick_apart(desk, ctx) };
+            match picked {
+                Pick::NoBytes => {
+                    self.ready.push_front(no);
+                    return Pick::NoBytes;
+                }
+                Pick::Run(run) => {
+                    self.review(no, desk, ctx);
+                    self.runs += 1;
+                    self.in_hand += u32::try_from(run.hints.len()).unwrap_or(u32::MAX);
+                    self.standing.began(id);
+                    return Pick::Run(run);
+                }
+                Pick::Nothing => self.review(no, desk, ctx),
+            }
+        }
+        Pick::Nothing
+    }
+
+    fn pick_lane(&mut self, no: Lane, id: RunId, desk: &mut Desk, ctx: &mut Ctx<'_>) -> Pick {
+        let count_max = self.results_room(ctx).min(self.settings.run_max as usize);
+        let Some(lane) = self.lanes.get_mut(&no) else { return Pick::Nothing };
+        if !lane.is_ready() {
+            lane.listed = false;
+            return Pick::Nothing;
+        }
+        let count = lane.runnable(ctx.at.steady, count_max);
+        let fit = fit(lane.stream.iter().take(count), &desk.budget);
+        if fit.count == 0 {
+            lane.listed = false;
+            return Pick::Nothing;
+        }
+        let Some(loan) = desk.budget.borrow(fit.read_bytes, fit.count) else { return Pick::NoBytes };
+        lane.listed = false;
+        lane.run = Some(id);
+        let (suspected, singly) = (lane.careful > 0, lane.careful > 0 || lane.singly > 0);
+        let before = lane.stream.len();
+        let hints = lane.stream.take(fit.count);
+        desk.budget.count(before, lane.stream.len());
+        Pick::Run(self.run(no, Origin::Queue, Taken { hints, singly, suspected, loan }, ctx))
+    }
+
+    fn pick_apart(&mut self, desk: &mut Desk, ctx: &mut Ctx<'_>) -> Pick {
+        if !self.apart.is_ready() {
+            self.apart.listed = false;
+            return Pick::Nothing;
+        }
+        let origin = self.apart.next_origin();
+        let suspected = *self.apart.careful(origin) > 0;
+        let singly = suspected || self.apart.singly > 0;
+        let count_max = self.results_room(ctx).min(self.settings.run_max as usize);
+        let count_max = if singly { 1 } else { count_max };
+        let fit = fit(self.apart.iter(origin).take(count_max), &desk.budget);
+        let Some(loan) = desk.budget.borrow(fit.read_bytes, fit.count) else { return Pick::NoBytes };
+        self.apart.listed = false;
+        let mut hints = Vec::new();
+        self.count_apart(desk, |apart| hints = apart.take(origin, fit.count));
+        Pick::Run(self.run(Lane::APART, origin, Taken { hints, singly, suspected, loan }, ctx))
+    }
+
+    fn run(&self, lane: Lane, origin: Origin, taken: Taken, ctx: &Ctx<'_>) -> RunState {
+        RunState {
+            place: self.place,
+            destination: self.settings.id,
+            lane,
+            origin,
+            hints: taken.hints,
+            singly: taken.singly,
+            suspected: taken.suspected,
+            hold_on_quarantine: self.holds(),
+            is_probe: false,
+            loan: taken.loan,
+            began: ctx.at,
+        }
+    }
+}
+
+struct Taken {
+    hints: Vec<Hint>,
+    singly: bool,
+    suspected: bool,
+    loan: Loan,
+}
+
+/// How much of a queue one run takes.
+#[derive(Debug, PartialEq, Eq)]
+struct Fit {
+    count: usize,
+    read_bytes: usize,
+}
+
+/// At least one delivery, within the bytes of a run and of the budget.
+fn fit<'a>(hints: impl Iterator<Item = &'a Hint>, budget: &Budget) -> Fit {
+    let read_max = budget.run_bytes();
+    let (mut fit, mut total) = (Fit { count: 0, read_bytes: 0 }, 0_usize);
+    for hint in hints {
+        let bytes = usize::try_from(hint.body_bytes).unwrap_or(usize::MAX);
+        let read = if hint.carried.is_some() { 0 } else { bytes };
+        let fits =
+            total.saturating_add(bytes) <= RUN_BYTES_MAX && fit.read_bytes.saturating_add(read) <= read_max;
+        if fit.count > 0 && !fits {
+            break;
+        }
+        total = total.saturating_add(bytes);
+        fit = Fit { count: fit.count + 1, read_bytes: fit.read_bytes.saturating_add(read) };
+        if !fits {
+            break;
+        }
+    }
+    fit
+}
+
+/// What a run needs next.
+pub(crate) enum Step {
+    Suspect(Suspect),
+    Read(For, Read),
+    Deliver(Effect),
+}
+
+impl RunState {
+    /// The first step, where it has to be recorded before it is tried.
+    pub fn first_step(&mut self, id: RunId, ctx: &Ctx<'_>) -> Step {
+        match self.hints.first().filter(|_| self.suspected) {
+            Some(hint) => Step::Suspect(Suspect { destination: self.destination, message: hint.message }),
+            None => self.next_step(id, ctx),
+        }
+    }
+
+    /// Reads the bodies, if any is missing; else delivers.
+    pub fn next_step(&mut self, id: RunId, ctx: &Ctx<'_>) -> Step {
+        let missing = self.hints.iter().filter(|hint| hint.carried.is_none()).map(|hint| hint.message);
+        let missing: Vec<_> = missing.collect();
+        if missing.is_empty() {
+            return Step::Deliver(self.deliver(id, Vec::new(), ctx));
+        }
+        Step::Read(For::Bodies(id), Read::Messages(missing))
+    }
+
+    /// Cuts the run before the first message that is neither kept nor read; what was cut off.
+    pub fn cut_missing(&mut self, read: &[StoredMessage]) -> Vec<Hint> {
+        let is_there =
+            |hint: &Hint| hint.carried.is_some() || read.iter().any(|message| message.id == hint.message);
+        let there = self.hints.iter().take_while(|hint| is_there(hint)).count();
+        self.hints.split_off(there)
+    }
+
+    /// Hands it over. `read` has what the hints do not carry.
+    pub fn deliver(&mut self, id: RunId, read: Vec<StoredMessage>, ctx: &Ctx<'_>) -> Effect {
+        self.began = ctx.at;
+        let mut read = read.into_iter().map(|message| (message.id, message)).collect::<BTreeMap<_, _>>();
+        let mut messages = Vec::with_capacity(self.hints.len());
+        for hint in &self.hints {
+            let envelope = match &hint.carried {
+                Some(carried) => Some(carried.envelope.clone()),
+                None => read.remove(&hint.message).map(into_envelope),
+            };
+            messages.extend(envelope.map(|envelope| Envelope { attempt: hint.attempts.next(), ..envelope }));
+        }
+        let run = Run {
+            destination: self.destination,
+            ordered: self.lane.is_ordered(),
+            singly: self.singly,
+            hold_on_quarantine: self.hold_on_quarantine,
+            messages,
+        };
+        Effect::Deliver { id, run }
+    }
+}
+
+fn into_envelope(message: StoredMessage) -> Envelope {
+    Envelope {
+        id: message.id,
+        received_at: message.received_at,
+        attempt: AttemptNo(1),
+        key: message.key,
+        attributes: message.attributes,
+        body: message.body,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portway_model::{MessageId, Round};
+
+    use super::*;
+    use crate::settings::Limits;
+
+    fn hints(sizes: &[u64]) -> Vec<Hint> {
+        let hint = |(n, bytes): (usize, &u64)| Hint {
+            message: MessageId(n as u64),
+            round: Round(0),
+            attempts: AttemptNo(0),
+            body_bytes: *bytes,
+            due_at: None,
+            carried: None,
+        };
+        sizes.iter().enumerate().map(hint).collect()
+    }
+
+    fn fit_of(sizes: &[u64], waiting_bytes_max: usize) -> (usize, usize) {
+        let budget = Budget::new(&Limits { waiting_bytes_max, ..Limits::default() });
+        let fit = fit(hints(sizes).iter(), &budget);
+        (fit.count, fit.read_bytes)
+    }
+
+    #[test]
+    fn a_run_takes_what_fits_and_at_least_one() {
+        const MIB: u64 = 1 << 20;
+        assert_eq!(fit_of(&[1, 2, 3], 64 << 20), (3, 6));
+        assert_eq!(fit_of(&[3 * MIB, MIB, 1], 64 << 20), (2, 4 << 20));
+        assert_eq!(fit_of(&[9 * MIB, 1], 64 << 20), (1, 9 << 20));
+        assert_eq!(fit_of(&[1, 9 * MIB], 64 << 20), (1, 1));
+        assert_eq!(fit_of(&[100, 100], 100), (1, 100));
+    }
+}

@@ -1,0 +1,180 @@
+//! What the core is told and what it asks for: the whole border between the machines and the world.
+//!
+//! The shell turns effects into calls of the store and of `Deliver` and their answers into events;
+//! the simulation does the same with faults.
+
+use std::time::Duration;
+
+use portway_model::{DestinationId, Draft, InterfaceId, Lane, MessageId, Timestamp};
+use portway_store::{
+    Action, ActionOutcome, LaneHead, Maintenance, Pending, Store, StoreError, StoredMessage, WriteBatch,
+    WriteOutcome,
+};
+
+use crate::fate::Fate;
+use crate::gate::Permit;
+use crate::ports::{Run, RunReport};
+
+/// Names a caller that waits for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// Names a run that is in hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId(pub u64);
+
+/// Names a read that is in hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReadId(pub u64);
+
+/// Messages of one source that wait to be stored.
+#[derive(Debug)]
+pub struct Submission {
+    pub ticket: Ticket,
+    pub interface: InterfaceId,
+    pub received_at: Timestamp,
+    /// At least one.
+    pub drafts: Vec<Draft>,
+    /// Held until all of them are answered.
+    pub permit: Permit,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event {
+    Submit(Submission),
+    Act {
+        ticket: Ticket,
+        action: Action,
+    },
+    Resume(DestinationId),
+    Stop {
+        destination: DestinationId,
+        author: String,
+    },
+    Shutdown,
+    /// The time of [`crate::Core::wake_at`] was reached.
+    Wake,
+    Wrote(Result<WriteOutcome, StoreError>),
+    Found(Result<Option<WriteOutcome>, StoreError>),
+    Maintained(Result<Maintenance, StoreError>),
+    Pruned(Result<u64, StoreError>),
+    Read {
+        id: ReadId,
+        answer: Result<ReadAnswer, StoreError>,
+    },
+    Delivered {
+        id: RunId,
+        report: RunReport,
+    },
+    Closed(Result<(), StoreError>),
+}
+
+/// What is to be done. Of the first four at most one is in hand at a time.
+#[derive(Debug)]
+pub enum Effect {
+    Write(WriteBatch),
+    FindMark(u64),
+    Maintain {
+        free_wait: Duration,
+    },
+    Prune {
+        interface: InterfaceId,
+        before: Timestamp,
+        now: Timestamp,
+        limit: u32,
+    },
+    Read {
+        id: ReadId,
+        read: Read,
+    },
+    Deliver {
+        id: RunId,
+        run: Run,
+    },
+    Answer {
+        ticket: Ticket,
+        fates: Vec<Fate>,
+    },
+    Acted {
+        ticket: Ticket,
+        outcome: Result<ActionOutcome, ActError>,
+    },
+    /// What waited in the store is known: deliveries go on.
+    Ready,
+    /// Everything in hand is stored: close the store. Answered by [`Event::Closed`].
+    Close,
+    /// Nothing follows.
+    End(Result<(), EngineError>),
+}
+
+/// What is read from the store.
+#[derive(Clone, Debug)]
+pub enum Read {
+    Work,
+    LaneHeads(DestinationId),
+    HeldHeads(DestinationId),
+    Lane { destination: DestinationId, lane: Lane, after: MessageId, limit: u32 },
+    Due { destination: DestinationId, until: Timestamp, limit: u32 },
+    NextDue { destination: DestinationId, after: Timestamp },
+    Messages(Vec<MessageId>),
+}
+
+/// The answer to a [`Read`] of the same name.
+#[derive(Debug)]
+pub enum ReadAnswer {
+    Work(Vec<DestinationId>),
+    LaneHeads(Vec<LaneHead>),
+    HeldHeads(Vec<LaneHead>),
+    Lane(Vec<Pending>),
+    Due(Vec<Pending>),
+    NextDue(Option<Timestamp>),
+    Messages(Vec<StoredMessage>),
+}
+
+impl Read {
+    /// Asks the store.
+    pub async fn run(&self, store: &dyn Store) -> Result<ReadAnswer, StoreError> {
+        Ok(match self {
+            Read::Work => ReadAnswer::Work(store.destinations_with_work().await?),
+            Read::LaneHeads(destination) => ReadAnswer::LaneHeads(store.lane_heads(*destination).await?),
+            Read::HeldHeads(destination) => ReadAnswer::HeldHeads(store.held_heads(*destination).await?),
+            Read::Lane { destination, lane, after, limit } => {
+                ReadAnswer::Lane(store.read_lane(*destination, *lane, *after, *limit).await?)
+            }
+            Read::Due { destination, until, limit } => {
+                ReadAnswer::Due(store.read_due(*destination, *until, *limit).await?)
+            }
+            Read::NextDue { destination, after } => {
+                ReadAnswer::NextDue(store.next_due(*destination, *after).await?)
+            }
+            Read::Messages(ids) => ReadAnswer::Messages(store.load_messages(ids).await?),
+        })
+    }
+}
+
+/// Why an operator's action was not recorded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ActError {
+    #[error("the store refuses it: {0}")]
+    Refused(String),
+    #[error("the store cannot take it now: {0}")]
+    Unavailable(String),
+    #[error("the engine stops")]
+    Stopped,
+    #[error("there is no destination {0}")]
+    UnknownDestination(DestinationId),
+}
+
+/// Why an engine ended that nobody stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error("the store failed for good")]
+    Store(#[source] StoreError),
+    #[error("the store did not answer as agreed: {0}")]
+    Contract(String),
+    #[error("results could not be stored before the end: {0}")]
+    Unstored(String),
+    #[error("the engine is gone")]
+    Gone,
+}

@@ -1,0 +1,59 @@
+//! What became of a message that a source handed over.
+
+use std::time::Duration;
+
+use portway_model::MessageId;
+
+/// The answer to one draft, after its commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// `conflict`: an earlier message with the same dedupe key and another body.
+    Stored {
+        id: MessageId,
+        conflict: Option<MessageId>,
+    },
+    Duplicate {
+        id: MessageId,
+        of: MessageId,
+    },
+    /// `code` is one of the constants of [`Fate`]; `after_ms`: worth trying again after so long.
+    NotStored {
+        code: &'static str,
+        text: String,
+        after_ms: Option<u32>,
+    },
+}
+
+impl Fate {
+    /// Too much waits, or the store is away.
+    pub const BUSY: &'static str = "busy";
+    /// The store has no room.
+    pub const FULL: &'static str = "full";
+    /// Can never be taken.
+    pub const TOO_LARGE: &'static str = "too-large";
+    /// The engine stops.
+    pub const STOPPED: &'static str = "stopped";
+    /// The store refuses this message.
+    pub const INVALID: &'static str = "invalid";
+
+    pub(crate) fn busy(text: impl Into<String>, after: Duration) -> Fate {
+        let after_ms = u32::try_from(after.as_millis()).unwrap_or(u32::MAX);
+        Fate::NotStored { code: Fate::BUSY, text: text.into(), after_ms: Some(after_ms) }
+    }
+
+    pub(crate) fn full(text: impl Into<String>) -> Fate {
+        Fate::NotStored { code: Fate::FULL, text: text.into(), after_ms: Some(10_000) }
+    }
+
+    pub(crate) fn too_large(text: impl Into<String>) -> Fate {
+        Fate::NotStored { code: Fate::TOO_LARGE, text: text.into(), after_ms: None }
+    }
+
+    pub(crate) fn stopped() -> Fate {
+        Fate::NotStored { code: Fate::STOPPED, text: "the engine stops".into(), after_ms: Some(5_000) }
+    }
+
+    pub(crate) fn invalid(text: impl Into<String>) -> Fate {
+        Fate::NotStored { code: Fate::INVALID, text: text.into(), after_ms: None }
+    }
+}

@@ -1,0 +1,112 @@
+//! The gate of the intake: how many bytes may wait to be committed, shared fairly.
+//!
+//! It stands before the engine's channel, so that nothing that waits is uncounted. A source
+//! may take as much again as is still free: one hog gets half, two get a third each, and
+//! there is always room for another.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use portway_model::InterfaceId;
+
+/// Counts bytes between `submit` and its answer. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Gate(Arc<Counters>);
+
+#[derive(Debug)]
+struct Counters {
+    bytes_max: usize,
+    total: AtomicUsize,
+    sources: BTreeMap<InterfaceId, AtomicUsize>,
+}
+
+/// Why nothing was let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateError {
+    /// Its share is used up: later.
+    Busy,
+    /// It would not fit if nothing else waited.
+    TooLarge,
+    /// There is no such interface.
+    UnknownInterface,
+}
+
+/// Bytes that were let in; gives them back when dropped.
+#[derive(Debug)]
+pub struct Permit {
+    counters: Arc<Counters>,
+    interface: InterfaceId,
+    bytes: usize,
+}
+
+impl Gate {
+    pub fn new(bytes_max: usize, interfaces: impl IntoIterator<Item = InterfaceId>) -> Self {
+        let sources = interfaces.into_iter().map(|id| (id, AtomicUsize::new(0))).collect();
+        Gate(Arc::new(Counters { bytes_max, total: AtomicUsize::new(0), sources }))
+    }
+
+    /// Lets `bytes` of an interface in, or says why not.
+    pub fn admit(&self, interface: InterfaceId, bytes: usize) -> Result<Permit, GateError> {
+        let counters = &self.0;
+        let source = counters.sources.get(&interface).ok_or(GateError::UnknownInterface)?;
+        if bytes > counters.bytes_max {
+            return Err(GateError::TooLarge);
+        }
+        let total = counters.total.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let own = source.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let permit = Permit { counters: Arc::clone(counters), interface, bytes };
+        let free_before = counters.bytes_max.saturating_sub(total - bytes);
+        let fits = total <= counters.bytes_max && own <= free_before;
+        // Dropping the permit takes the bytes back.
+        fits.then_some(permit).ok_or(GateError::Busy)
+    }
+
+    /// Bytes inside now.
+    pub fn bytes(&self) -> usize {
+        self.0.total.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.counters.total.fetch_sub(self.bytes, Ordering::Relaxed);
+        if let Some(source) = self.counters.sources.get(&self.interface) {
+            source.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate() -> Gate {
+        Gate::new(100, [InterfaceId(1), InterfaceId(2)])
+    }
+
+    #[test]
+    fn one_source_gets_half_and_leaves_room_for_another() {
+        let gate = gate();
+        let first: Vec<_> = (0..10).map_while(|_| gate.admit(InterfaceId(1), 10).ok()).collect();
+        assert_eq!(first.len(), 5);
+        assert_eq!(gate.admit(InterfaceId(1), 10).err(), Some(GateError::Busy));
+        assert!(gate.admit(InterfaceId(2), 10).is_ok());
+    }
+
+    #[test]
+    fn what_is_answered_makes_room() {
+        let gate = gate();
+        let all = gate.admit(InterfaceId(1), 100).unwrap();
+        assert_eq!(gate.admit(InterfaceId(2), 1).err(), Some(GateError::Busy));
+        drop(all);
+        assert_eq!(gate.bytes(), 0);
+        assert!(gate.admit(InterfaceId(2), 1).is_ok());
+    }
+
+    #[test]
+    fn what_can_never_fit_is_told_apart_from_what_may_fit_later() {
+        assert_eq!(gate().admit(InterfaceId(1), 101).err(), Some(GateError::TooLarge));
+        assert_eq!(gate().admit(InterfaceId(9), 1).err(), Some(GateError::UnknownInterface));
+    }
+}

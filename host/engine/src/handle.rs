@@ -1,0 +1,162 @@
+//! The engine from outside: a cheap handle whose calls end when they are stored.
+
+use std::sync::Arc;
+
+use portway_model::{DestinationId, Draft, InterfaceId, Timestamp};
+use portway_store::{Action, ActionKind, ActionOutcome, DeliveryView, Store};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::event::{ActError, EngineError};
+use crate::fate::Fate;
+use crate::gate::{Gate, GateError, Permit};
+use crate::status::Status;
+
+/// Counted for each draft beside its body.
+const DRAFT_BYTES: usize = 512;
+
+/// What a handle asks of the engine.
+#[derive(Debug)]
+pub(crate) enum Request {
+    Submit {
+        interface: InterfaceId,
+        received_at: Timestamp,
+        drafts: Vec<Draft>,
+        permit: Permit,
+        reply: oneshot::Sender<Vec<Fate>>,
+    },
+    Act {
+        action: Action,
+        reply: oneshot::Sender<Result<ActionOutcome, ActError>>,
+    },
+    Resume(DestinationId),
+    Stop {
+        destination: DestinationId,
+        author: String,
+    },
+    Status(oneshot::Sender<Status>),
+    Shutdown,
+}
+
+/// See the file. Clones are the same engine.
+#[derive(Clone)]
+pub struct EngineHandle {
+    requests: mpsc::Sender<Request>,
+    gate: Gate,
+    ready: watch::Receiver<bool>,
+    store: Arc<dyn Store>,
+}
+
+impl EngineHandle {
+    pub(crate) fn new(
+        requests: mpsc::Sender<Request>,
+        gate: Gate,
+        ready: watch::Receiver<bool>,
+        store: Arc<dyn Store>,
+    ) -> Self {
+        EngineHandle { requests, gate, ready, store }
+    }
+
+    /// Stores messages of an interface. Answers after their commit, one fate a draft, in order.
+    pub async fn submit(
+        &self,
+        interface: InterfaceId,
+        received_at: Timestamp,
+        drafts: Vec<Draft>,
+    ) -> Vec<Fate> {
+        let count = drafts.len();
+        if count == 0 {
+            return Vec::new();
+        }
+        let permit = match self.gate.admit(interface, drafts.iter().map(draft_bytes).sum()) {
+            Ok(permit) => permit,
+            Err(error) => return vec![not_admitted(error, interface); count],
+        };
+        let (reply, answer) = oneshot::channel();
+        let request = Request::Submit { interface, received_at, drafts, permit, reply };
+        if self.requests.send(request).await.is_err() {
+            return vec![Fate::stopped(); count];
+        }
+        answer.await.unwrap_or_else(|_| vec![Fate::stopped(); count])
+    }
+
+    /// Does what an operator asks, and records it. Whether a resent delivery stays in its lane
+    /// follows from its destination's policy, whatever the action says.
+    pub async fn act(&self, action: Action) -> Result<ActionOutcome, ActError> {
+        let mut answers = Vec::new();
+        for action in self.split(action).await? {
+            let (reply, answer) = oneshot::channel();
+            self.requests.send(Request::Act { action, reply }).await.map_err(|_| ActError::Stopped)?;
+            answers.push(answer);
+        }
+        let mut all = Vec::new();
+        for answer in answers {
+            match answer.await.map_err(|_| ActError::Stopped)?? {
+                ActionOutcome::Done(changed) => all.extend(changed),
+                other @ (ActionOutcome::NoMessage | ActionOutcome::NoBody) => return Ok(other),
+            }
+        }
+        Ok(ActionOutcome::Done(all))
+    }
+
+    async fn split(&self, action: Action) -> Result<Vec<Action>, ActError> {
+        if action.destination.is_some() || action.kind == ActionKind::Dismiss {
+            return Ok(vec![action]);
+        }
+        let deliveries = self.store.list_deliveries(action.message).await;
+        let deliveries = deliveries.map_err(|error| ActError::Unavailable(error.to_string()))?;
+        Ok(split_resend(action, &deliveries))
+    }
+
+    /// Lets a stopped or waiting destination go on.
+    pub async fn resume(&self, destination: DestinationId) {
+        // An engine that is gone has nothing to resume.
+        let _ = self.requests.send(Request::Resume(destination)).await;
+    }
+
+    /// Stops a destination until [`EngineHandle::resume`] or the next start.
+    pub async fn stop_destination(&self, destination: DestinationId, author: impl Into<String>) {
+        let _ = self.requests.send(Request::Stop { destination, author: author.into() }).await;
+    }
+
+    /// A picture of this moment.
+    pub async fn status(&self) -> Result<Status, EngineError> {
+        let (reply, answer) = oneshot::channel();
+        self.requests.send(Request::Status(reply)).await.map_err(|_| EngineError::Gone)?;
+        answer.await.map_err(|_| EngineError::Gone)
+    }
+
+    /// Returns when what waited in the store is known and deliveries go on.
+    pub async fn on_ready(&self) -> Result<(), EngineError> {
+        let mut ready = self.ready.clone();
+        ready.wait_for(|is_ready| *is_ready).await.map(|_| ()).map_err(|_| EngineError::Gone)
+    }
+
+    /// Takes no more messages, lets runs in hand finish, stores their results, and returns when
+    /// the engine has ended.
+    pub async fn shutdown(&self) {
+        let _ = self.requests.send(Request::Shutdown).await;
+        self.requests.closed().await;
+    }
+}
+
+/// One action for each delivery of a message: destinations differ in what a resend does to a lane.
+pub fn split_resend(action: Action, deliveries: &[DeliveryView]) -> Vec<Action> {
+    if deliveries.is_empty() {
+        return vec![action];
+    }
+    let of = |delivery: &DeliveryView| Action { destination: Some(delivery.destination), ..action.clone() };
+    deliveries.iter().map(of).collect()
+}
+
+fn draft_bytes(draft: &Draft) -> usize {
+    let attributes = draft.attributes.pairs().iter().map(|(name, value)| name.len() + value.len());
+    draft.body.len() + attributes.sum::<usize>() + DRAFT_BYTES
+}
+
+fn not_admitted(error: GateError, interface: InterfaceId) -> Fate {
+    match error {
+        GateError::Busy => Fate::busy("too much waits to be stored", std::time::Duration::from_secs(1)),
+        GateError::TooLarge => Fate::too_large("larger than what may wait to be stored at all"),
+        GateError::UnknownInterface => Fate::invalid(format!("there is no interface {interface}")),
+    }
+}

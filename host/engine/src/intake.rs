@@ -1,0 +1,229 @@
+//! What waits to be stored, by source, and who waits for the answer.
+//!
+//! Leaves to others: how much may wait (`gate`), when a batch is formed (`committer`).
+
+use std::collections::VecDeque;
+use std::vec;
+
+use portway_model::{Draft, Timestamp};
+
+use crate::event::{Submission, Ticket};
+use crate::fate::Fate;
+use crate::gate::Permit;
+
+/// Messages a source gives before it is another's turn.
+const TURN_MESSAGES: usize = 32;
+/// Bytes a source gives before it is another's turn; one message may be more.
+const TURN_BYTES: usize = 256 << 10;
+
+/// See the file.
+#[derive(Debug)]
+pub(crate) struct Intake {
+    sources: Vec<VecDeque<Waiting>>,
+    /// Sources with something waiting, each once, in the order of their turns.
+    turns: VecDeque<usize>,
+    waiters: Vec<Option<Waiter>>,
+    free: Vec<WaiterNo>,
+    waiting: usize,
+}
+
+/// The number of a waiter.
+pub(crate) type WaiterNo = usize;
+
+/// What is left of a submission.
+#[derive(Debug)]
+struct Waiting {
+    waiter: WaiterNo,
+    received_at: Timestamp,
+    drafts: vec::IntoIter<Draft>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    ticket: Ticket,
+    expected: usize,
+    fates: Vec<Fate>,
+    _permit: Permit,
+}
+
+/// A draft whose turn it is.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub waiter: WaiterNo,
+    pub source: usize,
+    pub received_at: Timestamp,
+    pub draft: Draft,
+}
+
+/// What a batch may still take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    pub messages: usize,
+    pub bytes: usize,
+}
+
+impl Intake {
+    pub fn new(sources: usize) -> Self {
+        Intake {
+            sources: std::iter::repeat_with(VecDeque::new).take(sources).collect(),
+            turns: VecDeque::new(),
+            waiters: Vec::new(),
+            free: Vec::new(),
+            waiting: 0,
+        }
+    }
+
+    /// Messages that wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Nobody waits for an answer.
+    pub fn is_idle(&self) -> bool {
+        self.free.len() == self.waiters.len()
+    }
+
+    pub fn push(&mut self, source: usize, submission: Submission) {
+        let Submission { ticket, received_at, drafts, permit, .. } = submission;
+        let expected = drafts.len();
+        let Some(queue) = self.sources.get_mut(source) else { return };
+        let waiter = Waiter { ticket, expected, fates: Vec::with_capacity(expected), _permit: permit };
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.waiters.push(None);
+            self.waiters.len() - 1
+        });
+        if let Some(place) = self.waiters.get_mut(number) {
+            *place = Some(waiter);
+        }
+        if queue.is_empty() {
+            self.turns.push_back(source);
+        }
+        queue.push_back(Waiting { waiter: number, received_at, drafts: drafts.into_iter() });
+        self.waiting += expected;
+    }
+
+    /// Takes drafts in turns until the room is used up; at least one if any waits.
+    pub fn take(&mut self, room: Room) -> Vec<Taken> {
+        let mut taken = Vec::new();
+        let mut bytes = 0;
+        while let Some(source) = self.turns.pop_front() {
+            let until = (taken.len() + TURN_MESSAGES).min(room.messages.max(1));
+            let bytes_until = (bytes + TURN_BYTES).min(room.bytes);
+            let Some(queue) = self.sources.get_mut(source) else { continue };
+            while taken.len() < until && (taken.is_empty() || bytes < bytes_until) {
+                let Some(next) = take_one(source, queue) else { break };
+                bytes += next.draft.body.len();
+                taken.push(next);
+            }
+            if !queue.is_empty() {
+                self.turns.push_back(source);
+            }
+            if taken.len() >= room.messages || bytes >= room.bytes {
+                break;
+            }
+        }
+        self.waiting -= taken.len();
+        taken
+    }
+
+    /// The next fate of a waiter; its answer if that was the last one.
+    pub fn answer(&mut self, number: WaiterNo, fate: Fate) -> Option<(Ticket, Vec<Fate>)> {
+        let place = self.waiters.get_mut(number)?;
+        let waiter = place.as_mut()?;
+        waiter.fates.push(fate);
+        if waiter.fates.len() < waiter.expected {
+            return None;
+        }
+        let waiter = place.take()?;
+        self.free.push(number);
+        Some((waiter.ticket, waiter.fates))
+    }
+
+    /// Gives everything that still waits the same fate; the answers that are complete with it.
+    pub fn refuse_all(&mut self, fate: &Fate) -> Vec<(Ticket, Vec<Fate>)> {
+        let mut answers = Vec::new();
+        self.turns.clear();
+        let waiting: Vec<Waiting> = self.sources.iter_mut().flat_map(std::mem::take).collect();
+        for waiting in waiting {
+            for _ in waiting.drafts {
+                answers.extend(self.answer(waiting.waiter, fate.clone()));
+            }
+        }
+        self.waiting = 0;
+        answers
+    }
+}
+
+fn take_one(source: usize, queue: &mut VecDeque<Waiting>) -> Option<Taken> {
+    let front = queue.front_mut()?;
+    let draft = front.drafts.next()?;
+    let taken = Taken { waiter: front.waiter, source, received_at: front.received_at, draft };
+    if front.drafts.len() == 0 {
+        queue.pop_front();
+    }
+    Some(taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use portway_model::{Attributes, InterfaceId};
+
+    use super::*;
+    use crate::gate::Gate;
+
+    fn submission(gate: &Gate, ticket: u64, bodies: &[usize]) -> Submission {
+        let draft = |bytes: &usize| Draft {
+            body: vec![0; *bytes].into(),
+            key: None,
+            dedupe: None,
+            occurred_at: None,
+            attributes: Attributes::default(),
+            doubt: None,
+        };
+        Submission {
+            ticket: Ticket(ticket),
+            interface: InterfaceId(1),
+            received_at: Timestamp(0),
+            drafts: bodies.iter().map(draft).collect(),
+            permit: gate.admit(InterfaceId(1), 1).unwrap(),
+        }
+    }
+
+    fn gate() -> Gate {
+        Gate::new(1 << 30, [InterfaceId(1)])
+    }
+
+    const ALL: Room = Room { messages: 1_000, bytes: 1 << 30 };
+
+    #[test]
+    fn sources_take_turns() {
+        let (gate, mut intake) = (gate(), Intake::new(2));
+        intake.push(0, submission(&gate, 1, &[1; 100]));
+        intake.push(1, submission(&gate, 2, &[1; 2]));
+        let taken = intake.take(Room { messages: 40, ..ALL });
+        assert_eq!(taken.iter().filter(|taken| taken.source == 1).count(), 2);
+        assert_eq!((taken.len(), intake.waiting()), (40, 62));
+        assert_eq!(intake.take(ALL).len(), 62);
+    }
+
+    #[test]
+    fn a_batch_ends_when_its_bytes_are_used_up_but_takes_at_least_one() {
+        let (gate, mut intake) = (gate(), Intake::new(1));
+        intake.push(0, submission(&gate, 1, &[500, 10, 10]));
+        assert_eq!(intake.take(Room { bytes: 100, ..ALL }).len(), 1);
+        assert_eq!(intake.take(Room { bytes: 15, ..ALL }).len(), 2);
+    }
+
+    #[test]
+    fn a_waiter_is_answered_once_with_all_fates_in_order() {
+        let (gate, mut intake) = (gate(), Intake::new(1));
+        intake.push(0, submission(&gate, 7, &[1, 1, 1]));
+        let taken = intake.take(Room { messages: 1, ..ALL });
+        assert_eq!(intake.answer(taken[0].waiter, Fate::invalid("first")), None);
+        let answers = intake.refuse_all(&Fate::stopped());
+        let fates = vec![Fate::invalid("first"), Fate::stopped(), Fate::stopped()];
+        assert_eq!(answers, [(Ticket(7), fates)]);
+        assert!(intake.is_idle());
+        assert_eq!(gate.bytes(), 0);
+    }
+}

@@ -1,0 +1,228 @@
+//! The asynchronous shell around the core: calls the store and `Deliver`, keeps the time,
+//! carries answers to those who wait.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use portway_model::{Failure, Later};
+use portway_store::{ActionOutcome, Store};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, Sleep};
+
+use crate::core::{Core, LastEnd};
+use crate::event::{ActError, Effect, EngineError, Event, Submission, Ticket};
+use crate::fate::Fate;
+use crate::handle::{EngineHandle, Request};
+use crate::ports::{Clock, Deliver, Run, RunReport, Stop, Verdict};
+use crate::settings::EngineSettings;
+use crate::time::Now;
+
+/// Requests that wait for the core; beyond it handles wait. Their bytes are counted by the gate.
+const REQUESTS_MAX: usize = 1_024;
+/// Requests and answers taken in before the core's turn.
+const TURN_EVENTS_MAX: usize = 1_024;
+/// The longest sleep: a clock that stands still is looked at again.
+const SLEEP_MAX: Duration = Duration::from_secs(10);
+
+/// What an engine works with.
+#[derive(Clone)]
+pub struct EngineParts {
+    pub store: Arc<dyn Store>,
+    pub deliver: Arc<dyn Deliver>,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Starts engines.
+#[derive(Debug)]
+pub struct Engine;
+
+/// An engine that has to be run.
+pub struct EngineTask {
+    core: Core,
+    parts: EngineParts,
+    requests: mpsc::Receiver<Request>,
+    ready: watch::Sender<bool>,
+    calls: JoinSet<Event>,
+    submits: HashMap<Ticket, oneshot::Sender<Vec<Fate>>>,
+    acts: HashMap<Ticket, oneshot::Sender<Result<ActionOutcome, ActError>>>,
+    tickets: u64,
+}
+
+impl Engine {
+    /// Makes an engine on a store in which the settings' interfaces are registered. It does nothing
+    /// until [`EngineTask::run`].
+    pub fn start(
+        parts: EngineParts,
+        settings: EngineSettings,
+        last_end: LastEnd,
+    ) -> (EngineHandle, EngineTask) {
+        let now = now(&*parts.clock);
+        let core = Core::new(settings, last_end, rand::random(), now);
+        let (sender, requests) = mpsc::channel(REQUESTS_MAX);
+        let (ready, is_ready) = watch::channel(false);
+        let handle = EngineHandle::new(sender, core.gate(), is_ready, Arc::clone(&parts.store));
+        let task = EngineTask {
+            core,
+            parts,
+            requests,
+            ready,
+            calls: JoinSet::new(),
+            submits: HashMap::new(),
+            acts: HashMap::new(),
+            tickets: 0,
+        };
+        (handle, task)
+    }
+}
+
+fn now(clock: &dyn Clock) -> Now {
+    Now { wall: clock.now(), monotonic: clock.monotonic() }
+}
+
+impl EngineTask {
+    /// Runs until [`EngineHandle::shutdown`] or until the store fails for good. The store is closed
+    /// only after an end in order.
+    pub async fn run(mut self) -> Result<(), EngineError> {
+        let mut effects = Vec::new();
+        let mut sleep = Box::pin(tokio::time::sleep(Duration::ZERO));
+        let mut requests = Vec::with_capacity(TURN_EVENTS_MAX);
+        let mut has_handles = true;
+        loop {
+            let now = self.now();
+            self.core.turn(now, &mut effects);
+            for effect in effects.drain(..) {
+                if let Some(end) = self.run_effect(effect) {
+                    return end;
+                }
+            }
+            self.set_alarm(sleep.as_mut());
+            tokio::select! {
+                count = self.requests.recv_many(&mut requests, TURN_EVENTS_MAX), if has_handles => {
+                    // Without handles nobody can ask for a stop: what waits is still delivered.
+                    has_handles = count > 0;
+                }
+                Some(event) = self.calls.join_next() => {
+                    self.take_in(event)?;
+                }
+                () = sleep.as_mut() => {
+                    let now = self.now();
+                    self.core.handle(Event::Wake, now);
+                }
+            }
+            for request in requests.drain(..) {
+                self.request(request);
+            }
+            for _ in 0..TURN_EVENTS_MAX {
+                let Some(event) = self.calls.try_join_next() else { break };
+                self.take_in(event)?;
+            }
+        }
+    }
+
+    fn now(&self) -> Now {
+        now(&*self.parts.clock)
+    }
+
+    fn set_alarm(&self, sleep: Pin<&mut Sleep>) {
+        let wait = self
+            .core
+            .wake_at()
+            .map_or(SLEEP_MAX, |at| at.saturating_sub(self.parts.clock.monotonic()).min(SLEEP_MAX));
+        sleep.reset(Instant::now() + wait);
+    }
+
+    fn take_in(&mut self, event: Result<Event, tokio::task::JoinError>) -> Result<(), EngineError> {
+        let event =
+            event.map_err(|error| EngineError::Contract(format!("a call of the store ended: {error}")))?;
+        let now = self.now();
+        self.core.handle(event, now);
+        Ok(())
+    }
+
+    fn request(&mut self, request: Request) {
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        let event = match request {
+            Request::Submit { interface, received_at, drafts, permit, reply } => {
+                self.submits.insert(ticket, reply);
+                Event::Submit(Submission { ticket, interface, received_at, drafts, permit })
+            }
+            Request::Act { action, reply } => {
+                self.acts.insert(ticket, reply);
+                Event::Act { ticket, action }
+            }
+            Request::Resume(destination) => Event::Resume(destination),
+            Request::Stop { destination, author } => Event::Stop { destination, author },
+            Request::Status(reply) => {
+                // Who asked may have gone.
+                let _ = reply.send(self.core.status());
+                return;
+            }
+            Request::Shutdown => Event::Shutdown,
+        };
+        let now = self.now();
+        self.core.handle(event, now);
+    }
+
+    fn run_effect(&mut self, effect: Effect) -> Option<Result<(), EngineError>> {
+        let store = Arc::clone(&self.parts.store);
+        match effect {
+            Effect::Write(batch) => self.call(async move { Event::Wrote(store.write(batch).await) }),
+            Effect::FindMark(mark) => self.call(async move { Event::Found(store.find_mark(mark).await) }),
+            Effect::Maintain { free_wait } => {
+                self.call(async move { Event::Maintained(store.maintain(free_wait).await) });
+            }
+            Effect::Prune { interface, before, now, limit } => {
+                self.call(async move { Event::Pruned(store.prune(interface, before, now, limit).await) });
+            }
+            Effect::Read { id, read } => {
+                self.call(async move { Event::Read { id, answer: read.run(&*store).await } });
+            }
+            Effect::Deliver { id, run } => {
+                let deliver = Arc::clone(&self.parts.deliver);
+                self.call(
+                    async move { Event::Delivered { id, report: deliver_safely(&*deliver, run).await } },
+                );
+            }
+            Effect::Close => self.call(async move { Event::Closed(store.close().await) }),
+            Effect::Answer { ticket, fates } => {
+                if let Some(reply) = self.submits.remove(&ticket) {
+                    // Its connection may be closed; what is stored is delivered all the same.
+                    let _ = reply.send(fates);
+                }
+            }
+            Effect::Acted { ticket, outcome } => {
+                if let Some(reply) = self.acts.remove(&ticket) {
+                    let _ = reply.send(outcome);
+                }
+            }
+            Effect::Ready => {
+                self.ready.send_replace(true);
+            }
+            Effect::End(result) => return Some(result),
+        }
+        None
+    }
+
+    fn call(&mut self, call: impl Future<Output = Event> + Send + 'static) {
+        self.calls.spawn(call);
+    }
+}
+
+/// A panic in a delivery must not take the engine along.
+async fn deliver_safely(deliver: &dyn Deliver, run: Run) -> RunReport {
+    let count = run.messages.len();
+    AssertUnwindSafe(deliver.deliver(run)).catch_unwind().await.unwrap_or_else(|_| {
+        let failure = Failure::new("panic", "delivering it failed inside the engine's process");
+        RunReport {
+            verdicts: vec![Verdict::Untried; count],
+            stop: Some(Stop::Unavailable(Later { failure, after_ms: None })),
+            go_singly: true,
+        }
+    })
+}
