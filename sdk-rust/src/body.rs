@@ -67,7 +67,12 @@ impl Body {
 
     /// Reads from the start, a chunk at a time.
     pub fn reader(&self) -> BodyReader<'_> {
-        BodyReader { body: self, offset: 0, chunk: Vec::new(), used: 0 }
+        self.reader_at(0)
+    }
+
+    /// Reads from an offset, a chunk at a time; nothing where it is behind the end.
+    pub fn reader_at(&self, offset: u64) -> BodyReader<'_> {
+        BodyReader { body: self, offset: offset.min(self.len()), chunk: Vec::new(), used: 0 }
     }
 
     /// The same body as it may travel: a long one is handed to the host as a blob.

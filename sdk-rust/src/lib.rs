@@ -11,6 +11,7 @@
 
 mod attributes;
 mod body;
+mod duration;
 mod http_sender;
 mod message;
 mod problem;
@@ -35,6 +36,7 @@ pub mod testing;
 
 pub use attributes::Attributes;
 pub use body::{Body, BodyReader, BodyWriter, INLINE_BYTES_MAX};
+pub use duration::duration;
 pub use http_sender::{
     Ask, HttpError, HttpReply, HttpSender, Plan, Request, RequestContent, Response, judge_each, prepare_each,
 };
@@ -74,3 +76,8 @@ macro_rules! __export {
         };
     };
 }
+
+/// The README's example is compiled and run.
+#[cfg(all(doctest, not(target_family = "wasm")))]
+#[doc = include_str!("../README.md")]
+mod readme {}

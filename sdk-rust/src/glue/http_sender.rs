@@ -15,8 +15,6 @@ use bindings::portway::plugin::sender as wit_sender;
 pub mod bindings {
     //! Generated.
 
-    #![allow(unsafe_code, unused_qualifications, clippy::all, reason = "generated code")]
-
     wit_bindgen::generate!({
         path: "../wit",
         world: "portway:plugin/http-sender-plugin@0.1.0",

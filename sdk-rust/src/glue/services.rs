@@ -1,7 +1,5 @@
 //! Generated: the host's services and the types that all kinds share.
 
-#![allow(unsafe_code, unused_qualifications, clippy::all, reason = "generated code")]
-
 wit_bindgen::generate!({
     path: "../wit",
     inline: "

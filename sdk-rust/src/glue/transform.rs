@@ -11,8 +11,6 @@ use bindings::exports::portway::plugin::transform as exported;
 pub mod bindings {
     //! Generated.
 
-    #![allow(unsafe_code, unused_qualifications, clippy::all, reason = "generated code")]
-
     wit_bindgen::generate!({
         path: "../wit",
         world: "portway:plugin/transform-plugin@0.1.0",
