@@ -1,0 +1,53 @@
+//! The command line: which commands there are. What each takes stands in its own file.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands::{backup, bench, r#gen, gen_docs, message, resume, run, sink, status, validate};
+use crate::output::Format;
+
+/// Moves messages between systems and never loses one.
+#[derive(Debug, Parser)]
+#[command(name = "portway", version, about, max_term_width = 100)]
+pub struct Cli {
+    /// Print data as JSON, one document a line.
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+impl Cli {
+    pub fn format(&self) -> Format {
+        if self.json { Format::Json } else { Format::Text }
+    }
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Run(run::Args),
+    Validate(validate::Args),
+    Status(status::Args),
+    Message(message::Args),
+    Resume(resume::Args),
+    Backup(backup::Args),
+    Gen(r#gen::Args),
+    Sink(sink::Args),
+    Bench(bench::Args),
+    /// Makes native code of the component on standard input; started by the engine.
+    #[command(hide = true)]
+    CompileComponent,
+    #[command(hide = true)]
+    GenDocs(gen_docs::Args),
+}
+
+/// Which project.
+#[derive(Clone, Debug, Args)]
+pub struct ProjectArgs {
+    /// The project folder.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub project: PathBuf,
+}

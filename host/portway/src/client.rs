@@ -1,0 +1,233 @@
+//! The client of a running engine's API: found by the project, let in by its control token.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_util::rt::TokioIo;
+use portway_admin::{ControlFile, TokenError, params, views};
+use portway_config::{Environment, Project};
+use portway_model::MessageId;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::output::Exit;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Longer than the engine gives any request.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(660);
+/// Bytes of an answer; a message's body is the largest there is.
+const ANSWER_BYTES_MAX: usize = 1 << 30;
+
+/// Talks to one engine.
+#[derive(Clone, Debug)]
+pub struct Client {
+    file: ControlFile,
+}
+
+/// Why an engine did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    #[error("no engine has run in `{data_dir}`")]
+    NeverRan {
+        data_dir: PathBuf,
+        #[source]
+        source: TokenError,
+    },
+    #[error("cannot read how to reach the engine")]
+    Token(#[source] TokenError),
+    #[error("no engine answers at `{address}`")]
+    NotRunning {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+    #[error("the engine did not answer within {} s", ANSWER_TIMEOUT.as_secs())]
+    TimedOut,
+    #[error("the connection to the engine broke")]
+    Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("the engine answered with something else than expected")]
+    Answer(#[source] serde_json::Error),
+    #[error("{} ({}, request {})", .0.message, .0.code, .0.request_id)]
+    Refused(views::Error),
+    #[error("cannot read `{}`", Project::FILE)]
+    NoProject,
+}
+
+impl ClientError {
+    pub fn exit(&self) -> Exit {
+        match self {
+            ClientError::NeverRan { .. } | ClientError::NotRunning { .. } => Exit::NotRunning,
+            ClientError::Refused(_) => Exit::Refused,
+            ClientError::NoProject => Exit::Problems,
+            ClientError::Token(_)
+            | ClientError::TimedOut
+            | ClientError::Broken(_)
+            | ClientError::Answer(_) => Exit::Failed,
+        }
+    }
+
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            ClientError::NeverRan { .. } | ClientError::NotRunning { .. } => {
+                Some("start it with `portway run`, or name its project with `--project`")
+            }
+            ClientError::Token(_) => Some("only the user that runs the engine can control it"),
+            ClientError::NoProject => Some("run `portway validate` to see what is wrong with the project"),
+            ClientError::Refused(error) if error.code == "token-wrong" => {
+                Some("another engine listens there now; is its project the one you named?")
+            }
+            ClientError::TimedOut
+            | ClientError::Broken(_)
+            | ClientError::Answer(_)
+            | ClientError::Refused(_) => None,
+        }
+    }
+}
+
+impl Client {
+    /// The engine of a project, which need not be free of problems.
+    pub fn of_project(dir: &Path) -> Result<Client, ClientError> {
+        let draft = portway_config::read(dir, &Environment::of_process());
+        let data_dir = draft.project().map(|project| project.data_dir().to_path_buf());
+        Client::of_data_dir(&data_dir.ok_or(ClientError::NoProject)?)
+    }
+
+    pub fn of_data_dir(data_dir: &Path) -> Result<Client, ClientError> {
+        match ControlFile::read(data_dir) {
+            Ok(file) => Ok(Client { file }),
+            Err(TokenError::Read { source, path }) if source.kind() == io::ErrorKind::NotFound => {
+                let data_dir = data_dir.to_path_buf();
+                Err(ClientError::NeverRan { data_dir, source: TokenError::Read { path, source } })
+            }
+            Err(error) => Err(ClientError::Token(error)),
+        }
+    }
+
+    pub async fn status(&self) -> Result<views::Status, ClientError> {
+        self.get("/api/v1/status").await
+    }
+
+    pub async fn list_messages(
+        &self,
+        list: &params::ListMessages,
+    ) -> Result<views::MessagePage, ClientError> {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.append_pair("limit", &list.limit.to_string());
+        let cursor = list.cursor.map(|cursor| cursor.to_string());
+        let status = list.status.map(|status| status.as_str().to_owned());
+        let given = [
+            ("interface", &list.interface),
+            ("destination", &list.destination),
+            ("status", &status),
+            ("cursor", &cursor),
+        ];
+        for (name, value) in given {
+            if let Some(value) = value {
+                query.append_pair(name, value);
+            }
+        }
+        self.get(&format!("/api/v1/messages?{}", query.finish())).await
+    }
+
+    pub async fn get_message(&self, id: MessageId) -> Result<views::MessageDetail, ClientError> {
+        self.get(&format!("/api/v1/messages/{id}")).await
+    }
+
+    pub async fn get_body(&self, id: MessageId) -> Result<Bytes, ClientError> {
+        self.send(Method::GET, &format!("/api/v1/messages/{id}/body"), Bytes::new()).await
+    }
+
+    /// `verb` is `resend` or `dismiss`.
+    pub async fn act(
+        &self,
+        id: MessageId,
+        verb: &str,
+        act: &params::Act,
+    ) -> Result<views::ActionDone, ClientError> {
+        self.post(&format!("/api/v1/messages/{id}/{verb}"), act).await
+    }
+
+    pub async fn resume(&self, interface: &str, destination: &str) -> Result<views::Resumed, ClientError> {
+        let part = |name: &str| url::form_urlencoded::byte_serialize(name.as_bytes()).collect::<String>();
+        let path = format!("/api/v1/destinations/{}/{}/resume", part(interface), part(destination));
+        self.post(&path, &()).await
+    }
+
+    pub async fn backup(&self, file: &str) -> Result<views::Backup, ClientError> {
+        self.post("/api/v1/backup", &params::Backup { file: file.to_owned() }).await
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        let body = self.send(Method::GET, path, Bytes::new()).await?;
+        serde_json::from_slice(&body).map_err(ClientError::Answer)
+    }
+
+    async fn post<T: DeserializeOwned>(&self, path: &str, given: &impl Serialize) -> Result<T, ClientError> {
+        let given = serde_json::to_vec(given).map_err(ClientError::Answer)?;
+        let body = self.send(Method::POST, path, given.into()).await?;
+        serde_json::from_slice(&body).map_err(ClientError::Answer)
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Bytes, ClientError> {
+        match timeout(ANSWER_TIMEOUT, self.exchange(method, path, body)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(ClientError::TimedOut),
+        }
+    }
+
+    async fn exchange(&self, method: Method, path: &str, body: Bytes) -> Result<Bytes, ClientError> {
+        let broken = |error: hyper::Error| ClientError::Broken(error.into());
+        let stream = self.connect().await?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, self.file.address.to_string())
+            .header(AUTHORIZATION, format!("Bearer {}", self.file.token.reveal()))
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(body))
+            .map_err(|error| ClientError::Broken(error.into()))?;
+        let answer = async {
+            let response = sender.send_request(request).await.map_err(broken)?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+            Ok((status, body.map_err(ClientError::Broken)?.to_bytes()))
+        };
+        let mut answer = std::pin::pin!(answer);
+        let (status, body) = tokio::select! {
+            answer = answer.as_mut() => answer?,
+            ended = connection => {
+                ended.map_err(broken)?;
+                // What was read before the end is still handed over.
+                answer.await?
+            }
+        };
+        judge(status, body)
+    }
+
+    async fn connect(&self) -> Result<TcpStream, ClientError> {
+        let address = self.file.address;
+        let connecting = timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await;
+        let connected = connecting.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        connected.map_err(|source| ClientError::NotRunning { address, source })
+    }
+}
+
+fn judge(status: StatusCode, body: Bytes) -> Result<Bytes, ClientError> {
+    if status.is_success() {
+        return Ok(body);
+    }
+    Err(match serde_json::from_slice(&body) {
+        Ok(error) => ClientError::Refused(error),
+        Err(error) => ClientError::Answer(error),
+    })
+}

@@ -1,0 +1,88 @@
+//! The commands, one a file. Each takes its arguments and an [`Output`], and says how it ended.
+
+pub mod backup;
+pub mod bench;
+pub mod r#gen;
+pub mod gen_docs;
+pub mod message;
+pub mod resume;
+pub mod run;
+mod show;
+pub mod sink;
+pub mod status;
+pub mod validate;
+
+use std::io;
+
+use portway_config::Draft;
+
+use crate::cli::Command;
+use crate::client::ClientError;
+use crate::output::{Exit, Output};
+
+/// Runs a command that needs no engine of its own. `judge` adds to a project's problems what
+/// only its plugins know.
+pub async fn dispatch(command: Command, output: &mut Output, judge: impl AsyncFnOnce(&mut Draft)) -> Exit {
+    let ended = match command {
+        Command::Run(args) => run::run(args, output).await,
+        Command::Bench(args) => bench::run(args, output).await,
+        // Handled before anything is started.
+        Command::CompileComponent => Ok(Exit::Usage),
+        Command::Validate(args) => validate::run(args, output, judge).await,
+        Command::Status(args) => status::run(args, output).await,
+        Command::Message(args) => message::run(args, output).await,
+        Command::Resume(args) => resume::run(args, output).await,
+        Command::Backup(args) => backup::run(args, output).await,
+        Command::Gen(args) => r#gen::run(args, output).await,
+        Command::Sink(args) => sink::run(args, output).await,
+        Command::GenDocs(args) => gen_docs::run(args, output),
+    };
+    conclude(ended, output)
+}
+
+/// Prints what went wrong and chooses the exit code.
+pub fn conclude(ended: anyhow::Result<Exit>, output: &mut Output) -> Exit {
+    let error = match ended {
+        Ok(exit) => return exit,
+        Err(error) => error,
+    };
+    // Whoever read our output has read enough.
+    let closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    if error.downcast_ref::<io::Error>().is_some_and(closed) {
+        return Exit::Done;
+    }
+    match error.downcast_ref::<ClientError>() {
+        Some(refused) => {
+            let (exit, hint) = (refused.exit(), refused.hint());
+            output.error(&error, hint);
+            exit
+        }
+        None => {
+            output.error(&error, None);
+            Exit::Failed
+        }
+    }
+}
+
+/// Ready when the process is asked to end: Ctrl-C or SIGTERM.
+pub async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+/// Who gives the order, for the record.
+fn author() -> String {
+    let environment = portway_config::Environment::of_process();
+    let name = environment.get("USER").unwrap_or("operator");
+    name.chars().filter(|character| !character.is_control()).take(64).collect()
+}

@@ -1,0 +1,197 @@
+//! `portway status`: what runs, what waits, and why.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use portway_admin::views::{Destination, DestinationState, EngineState, Interface, Reason, Status};
+
+use super::show;
+use crate::cli::ProjectArgs;
+use crate::client::Client;
+use crate::output::{Exit, Output};
+
+/// Shows a running engine: what waits, what blocks it, and why.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    project: ProjectArgs,
+    /// Show it again every second, until stopped.
+    #[arg(long)]
+    watch: bool,
+}
+
+/// Blocked lanes shown of one destination.
+const BLOCKED_SHOWN: usize = 5;
+
+pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
+    let client = Client::of_project(&args.project.project)?;
+    if !args.watch {
+        output.data(&client.status().await?, show_status)?;
+        return Ok(Exit::Done);
+    }
+    let mut stop = std::pin::pin!(super::interrupted());
+    let mut every = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        tokio::select! {
+            () = &mut stop => return Ok(Exit::Done),
+            _ = every.tick() => {
+                let status = client.status().await?;
+                output.clear_screen()?;
+                output.data(&status, show_status)?;
+            }
+        }
+    }
+}
+
+/// For people. Everything that needs a person stands in a line of its own.
+pub fn show_status(status: &Status) -> String {
+    let mut text = String::new();
+    show_engine(&mut text, status);
+    for interface in &status.interfaces {
+        text.push('\n');
+        show_interface(&mut text, interface);
+    }
+    for plugin in status.plugins.iter().filter(|plugin| plugin.path.is_some()) {
+        let replaces = if plugin.replaces { ", in place of the one that comes with Portway" } else { "" };
+        let path = plugin.path.as_deref().unwrap_or_default();
+        let _ = writeln!(text, "\nplugin {} {} from {path}{replaces}", plugin.name, plugin.version);
+    }
+    text
+}
+
+fn show_engine(text: &mut String, status: &Status) {
+    let Status { engine, intake, commits, store, memory, .. } = status;
+    let state = match engine.state {
+        EngineState::Starting => "starting",
+        EngineState::Running => "running",
+        EngineState::Stopping => "stopping",
+    };
+    let uptime = show::duration(Duration::from_secs(engine.uptime_s));
+    let _ = writeln!(text, "portway {} is {state} for {uptime}: {}", engine.version, engine.project);
+    let _ = match &intake.closed {
+        None => write!(text, "intake open"),
+        Some(why) => write!(text, "intake CLOSED: {}", reason(why)),
+    };
+    let stored = show::number(intake.stored);
+    let _ = write!(text, "; {stored} stored, {} duplicate", show::number(intake.duplicates));
+    for refused in &intake.refused {
+        let _ = write!(text, ", {} not stored ({})", show::number(refused.count), refused.reason);
+    }
+    let _ = writeln!(text);
+    let _ = writeln!(
+        text,
+        "commits {}: mean {:.2} ms, p99 {:.2} ms, busy {:.0} %{}",
+        show::number(commits.commits),
+        commits.mean_ms,
+        commits.p99_ms,
+        commits.busy_ratio * 100.0,
+        if commits.failures == 0 {
+            String::new()
+        } else {
+            format!(", {} FAILED", show::number(commits.failures))
+        }
+    );
+    let free = store.free_bytes.map(|free| format!(", {} free", show::bytes(free))).unwrap_or_default();
+    let resident = memory.resident_bytes.map(show::bytes).unwrap_or_else(|| "unknown".to_owned());
+    let _ =
+        writeln!(text, "store {}: log {}{free}; memory {resident}", store.path, show::bytes(store.log_bytes));
+}
+
+fn show_interface(text: &mut String, interface: &Interface) {
+    let _ = match &interface.listener {
+        Some(listener) => writeln!(
+            text,
+            "{}: {} on {}{}, {} of {} connections",
+            interface.name,
+            listener.plugin,
+            listener.address,
+            if listener.tls { " with TLS" } else { "" },
+            show::number(listener.connections),
+            show::number(listener.connections_max)
+        ),
+        None => writeln!(text, "{}: from routes", interface.name),
+    };
+    let items = interface.items;
+    if items.messages + items.refused + items.controls > 0 {
+        let _ = writeln!(
+            text,
+            "  {} messages, {} refused, {} controls; {} settled, {} answered",
+            show::number(items.messages),
+            show::number(items.refused),
+            show::number(items.controls),
+            show::number(items.settled),
+            show::number(items.answered)
+        );
+    }
+    for refusal in &interface.refusals {
+        let _ = writeln!(text, "  refused {} × {}", show::number(refusal.count), refusal.reason);
+    }
+    for notice in &interface.notices {
+        let _ = writeln!(text, "  notice {} × {}: {}", show::number(notice.count), notice.code, notice.text);
+    }
+    for destination in &interface.destinations {
+        show_destination(text, &interface.name, destination);
+    }
+}
+
+fn show_destination(text: &mut String, interface: &str, destination: &Destination) {
+    let Destination { name, to, state, waiting, counts, .. } = destination;
+    let _ = write!(text, "  → {name} ({to}): {} waiting", show::number(*waiting));
+    if let Some(oldest) = destination.oldest {
+        let _ = write!(text, ", oldest {}", show::age(oldest));
+    }
+    let _ = write!(text, "; {} sent", show::number(counts.sent));
+    for (count, word) in [(counts.filtered, "filtered"), (counts.retried, "retried")] {
+        if count > 0 {
+            let _ = write!(text, ", {} {word}", show::number(count));
+        }
+    }
+    let _ = writeln!(text);
+    show_state(text, interface, destination, *state);
+    for lane in destination.blocked.iter().take(BLOCKED_SHOWN) {
+        let due = match lane.due_at {
+            Some(due) => format!("tried again {}", show::until(due)),
+            None => format!("waits for `portway message resend {0}` or `dismiss {0}`", lane.message),
+        };
+        let attempts = show::counted(u64::from(lane.attempts), "attempt");
+        let _ =
+            writeln!(text, "      lane {}: message {}, {attempts}: {}", lane.lane, lane.message, lane.why);
+        let _ = writeln!(text, "        {due}");
+    }
+    let shown = destination.blocked.len().min(BLOCKED_SHOWN) as u64;
+    if destination.lanes_blocked > shown {
+        let _ = writeln!(
+            text,
+            "      and {} more blocked lanes",
+            show::number(destination.lanes_blocked - shown)
+        );
+    }
+    if destination.quarantined > 0 {
+        let _ = writeln!(
+            text,
+            "      {} QUARANTINED: `portway message list --interface {interface} --destination {name} --status quarantined`",
+            show::number(destination.quarantined)
+        );
+    }
+}
+
+fn show_state(text: &mut String, interface: &str, destination: &Destination, state: DestinationState) {
+    let why = destination.why.as_ref().map(reason).unwrap_or_default();
+    let since = destination.since.map(|since| format!(" for {}", show::age(since))).unwrap_or_default();
+    match state {
+        DestinationState::Running => {}
+        DestinationState::Waiting => {
+            let until = destination.until.map(|until| format!(", asked again {}", show::until(until)));
+            let _ = writeln!(text, "      AWAY{since}: {why}{}", until.unwrap_or_default());
+        }
+        DestinationState::Stopped => {
+            let _ = writeln!(text, "      STOPPED{since}: {why}");
+            let _ =
+                writeln!(text, "        `portway resume {interface} {}` starts it again", destination.name);
+        }
+    }
+}
+
+fn reason(reason: &Reason) -> String {
+    format!("{} ({})", reason.text, reason.code)
+}
