@@ -75,9 +75,15 @@ impl<'a> DateTime<'a> {
 
     /// Appends it as ISO 8601, exactly as precise as it was written.
     pub fn write_iso(&self, out: &mut Vec<u8>) {
+        self.iso(|byte| out.push(byte));
+    }
+
+    /// The same, a byte at a time; at most 29.
+    #[inline]
+    pub fn iso(&self, mut push: impl FnMut(u8)) {
         let year = self.year.min(9999);
-        push_two(out, (year / 100) as u8);
-        push_two(out, (year % 100) as u8);
+        two((year / 100) as u8).into_iter().for_each(&mut push);
+        two((year % 100) as u8).into_iter().for_each(&mut push);
         let parts = [
             (Precision::Month, b'-', self.month),
             (Precision::Day, b'-', self.day),
@@ -87,20 +93,20 @@ impl<'a> DateTime<'a> {
         ];
         for (precision, separator, value) in parts {
             if self.precision >= precision {
-                out.push(separator);
-                push_two(out, value);
+                push(separator);
+                two(value).into_iter().for_each(&mut push);
             }
         }
         if self.precision == Precision::Fraction {
-            out.push(b'.');
-            out.extend_from_slice(self.fraction);
+            push(b'.');
+            self.fraction.iter().for_each(|digit| push(*digit));
         }
         if let Some(offset) = self.offset_minutes {
             let minutes = offset.unsigned_abs();
-            out.push(if offset < 0 { b'-' } else { b'+' });
-            push_two(out, (minutes / 60 % 100) as u8);
-            out.push(b':');
-            push_two(out, (minutes % 60) as u8);
+            push(if offset < 0 { b'-' } else { b'+' });
+            two((minutes / 60 % 100) as u8).into_iter().for_each(&mut push);
+            push(b':');
+            two((minutes % 60) as u8).into_iter().for_each(&mut push);
         }
     }
 
@@ -160,8 +166,8 @@ fn to_u8(value: u16) -> Option<u8> {
     u8::try_from(value).ok()
 }
 
-fn push_two(out: &mut Vec<u8>, value: u8) {
-    out.extend_from_slice(&[b'0' + value / 10 % 10, b'0' + value % 10]);
+fn two(value: u8) -> [u8; 2] {
+    [b'0' + value / 10 % 10, b'0' + value % 10]
 }
 
 fn is_leap(year: u16) -> bool {
@@ -190,9 +196,9 @@ pub fn write_utc(out: &mut Vec<u8>, unix_ms: u64) {
     let month = if month_shifted < 10 { month_shifted + 3 } else { month_shifted - 9 };
     let year = (year_of_era + era * 400 + i64::from(month <= 2)).clamp(0, 9999);
     let parts = [year / 100, year % 100, month, day];
-    parts.into_iter().for_each(|part| push_two(out, part as u8));
+    parts.into_iter().for_each(|part| out.extend_from_slice(&two(part as u8)));
     let parts = [of_day / 3600, of_day / 60 % 60, of_day % 60];
-    parts.into_iter().for_each(|part| push_two(out, part as u8));
+    parts.into_iter().for_each(|part| out.extend_from_slice(&two(part as u8)));
     out.extend_from_slice(b"+0000");
 }
 

@@ -59,6 +59,11 @@ impl<'a> Message<'a> {
         self.bytes
     }
 
+    /// The bytes from the header's first letter on.
+    pub(crate) fn body(&self) -> &'a [u8] {
+        self.body
+    }
+
     pub fn delimiters(&self) -> &Delimiters {
         &self.delimiters
     }

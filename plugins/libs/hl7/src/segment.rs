@@ -2,13 +2,26 @@
 //!
 //! CR, LF and CRLF end a segment, also mixed. Blank lines and blanks before a name are passed over.
 //! One case needs a look ahead: where the header ends in a lone CR, an LF may be part of a text, and
-//! it ends a segment only if another one, or nothing, follows.
+//! it ends a segment only if another one that is known, or nothing, follows.
 
 use crate::{
     Delimiters, Field,
     delimiters::encoding_characters,
     search::{find_byte, find_either},
 };
+
+/// Blanks and line ends behind an LF after which a text has certainly ended.
+const LOOK_AHEAD_BYTES: usize = 64;
+
+/// Segments that may follow a lone LF.
+const KNOWN_NAMES: [&[u8; 3]; 76] = [
+    b"ACC", b"ADD", b"AIG", b"AIL", b"AIP", b"AIS", b"AL1", b"ARV", b"BHS", b"BLG", b"BTS", b"CTD", b"CTI",
+    b"DB1", b"DG1", b"DRG", b"DSC", b"DSP", b"ERR", b"EVN", b"FHS", b"FT1", b"FTS", b"GT1", b"IAM", b"IN1",
+    b"IN2", b"IN3", b"INV", b"IPC", b"MFA", b"MFE", b"MFI", b"MRG", b"MSA", b"MSH", b"NK1", b"NTE", b"OBR",
+    b"OBX", b"ODS", b"ODT", b"ORC", b"PD1", b"PDA", b"PID", b"PR1", b"PRT", b"PV1", b"PV2", b"QAK", b"QPD",
+    b"QRD", b"QRF", b"RCP", b"REL", b"RGS", b"ROL", b"RXA", b"RXC", b"RXD", b"RXE", b"RXG", b"RXO", b"RXR",
+    b"SAC", b"SCH", b"SFT", b"SPM", b"STF", b"TCC", b"TQ1", b"TQ2", b"TXA", b"UB1", b"UB2",
+];
 
 /// One segment, without its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,10 +135,7 @@ impl<'a> Segments<'a> {
             let Some(found) = find_either(ahead, b'\r', b'\n') else { break };
             let at = from + found;
             let after = self.rest.get(at + 1..).unwrap_or(&[]);
-            let is_end = self.rest.get(at) == Some(&b'\r')
-                || skip_blank(after).is_empty()
-                || starts_segment(skip_blank(after), self.delimiters.field);
-            if is_end {
+            if self.rest.get(at) == Some(&b'\r') || ends_segment(after, self.delimiters.field) {
                 return at;
             }
             from = at + 1;
@@ -154,12 +164,23 @@ pub(crate) fn skip_blank(bytes: &[u8]) -> &[u8] {
     bytes.get(blank..).unwrap_or(&[])
 }
 
-/// Three letters or digits, the first a letter, and the separator.
-pub(crate) fn starts_segment(bytes: &[u8], field: u8) -> bool {
+/// Whether an LF that may be text ends its segment, by what follows it. Looks only so far ahead, or
+/// a megabyte of line feeds would be looked at a million times.
+pub(crate) fn ends_segment(after: &[u8], field: u8) -> bool {
+    let text = skip_blank(after.get(..LOOK_AHEAD_BYTES).unwrap_or(after));
+    text.is_empty() || starts_segment(text, field)
+}
+
+/// A name that is known, or a Z segment's, and the separator. Any three letters would not do: the last
+/// line of a text can be as short as `NAD`.
+fn starts_segment(bytes: &[u8], field: u8) -> bool {
     let Some((name, rest)) = bytes.split_first_chunk::<3>() else { return false };
-    let named =
-        name.iter().all(u8::is_ascii_alphanumeric) && name.first().is_some_and(u8::is_ascii_alphabetic);
-    named && rest.first() == Some(&field)
+    if rest.first() != Some(&field) {
+        return false;
+    }
+    let name = name.map(|byte| byte.to_ascii_uppercase());
+    let is_local = name.first() == Some(&b'Z') && name.iter().all(u8::is_ascii_alphanumeric);
+    is_local || KNOWN_NAMES.contains(&&name)
 }
 
 /// MSH, FHS or BHS in any case.
@@ -191,8 +212,8 @@ mod tests {
 
     #[test]
     fn a_line_feed_in_a_text_does_not_cut_it() {
-        let expected = ["MSH|^~\\&|A", "OBX|1|TX|||one\ntwo\nPIDs|F", "NTE|1"];
-        assert_eq!(names("MSH|^~\\&|A\rOBX|1|TX|||one\ntwo\nPIDs|F\rNTE|1\r"), expected);
+        let expected = ["MSH|^~\\&|A", "OBX|1|TX|||one\ntwo\nPIDs\nNAD|F", "NTE|1"];
+        assert_eq!(names("MSH|^~\\&|A\rOBX|1|TX|||one\ntwo\nPIDs\nNAD|F\rNTE|1\r"), expected);
     }
 
     #[test]

@@ -1,0 +1,104 @@
+//! Makes a JSON document of an HL7 v2 ORU message.
+//!
+//! The document's shape is fixed in the README and by the cases. The message is read in place and the
+//! document written in one pass; there is no tree of either.
+
+mod document;
+mod out;
+mod settings;
+mod shape;
+mod text;
+mod value;
+
+use std::borrow::Cow;
+
+use portway_hl7::{Charset, DecodeError, Message as Hl7};
+use portway_sdk::{
+    Context, Failure, Message, Output, Problem, ResultExt, Transform, TransformVerdict, text as charsets,
+};
+
+use crate::{document::Writer, text::Source};
+
+pub use settings::{Other, Settings};
+
+/// The transform of one destination.
+#[derive(Debug, Default)]
+pub struct OruToJson {
+    settings: Settings,
+    writer: Writer,
+}
+
+impl Transform for OruToJson {
+    type Settings = Settings;
+
+    fn open(settings: Settings, _context: &Context) -> Result<Self, Failure> {
+        Ok(OruToJson { settings, writer: Writer::default() })
+    }
+
+    fn transform(&mut self, message: Message) -> Result<TransformVerdict, Problem> {
+        let bytes = message.body.bytes().retry("blobs")?;
+        let written = Hl7::parse(&bytes).quarantine("not-hl7")?;
+        if !is_oru(&written) {
+            return Ok(self.other(&written));
+        }
+        let charset = self.charset(&written);
+        let text = decode(&bytes, charset)?;
+        let message = Hl7::parse(text.as_bytes()).quarantine("not-hl7")?;
+        let source = Source::new(&text, *message.delimiters(), charset);
+        let body = self.writer.write(&message, &source)?;
+        Ok(Output::new(body).into())
+    }
+}
+
+impl OruToJson {
+    /// What MSH-18 says, or the settings where it says nothing.
+    fn charset(&self, message: &Hl7<'_>) -> Charset {
+        let is_written = message.header().field(18).is_some_and(|field| !field.is_empty());
+        let charset = Charset::of(message);
+        if is_written { charset } else { self.settings.charset.unwrap_or(charset) }
+    }
+
+    fn other(&self, message: &Hl7<'_>) -> TransformVerdict {
+        let kind = message.header().field(9).map_or(&b""[..], |field| field.raw());
+        let kind: String = String::from_utf8_lossy(kind).chars().take(80).collect();
+        let sentence = format!("the message is of type `{kind}`, not ORU");
+        match self.settings.other {
+            Other::Quarantine => TransformVerdict::Quarantine(Failure::new("not-oru", sentence)),
+            Other::Filter => TransformVerdict::filter(sentence),
+            Other::Pass => TransformVerdict::Pass,
+        }
+    }
+}
+
+fn is_oru(message: &Hl7<'_>) -> bool {
+    let kind = message.header().field(9).and_then(|field| field.component(1));
+    kind.is_some_and(|kind| kind.raw().eq_ignore_ascii_case(b"ORU"))
+}
+
+fn decode(bytes: &[u8], charset: Charset) -> Result<Cow<'_, str>, Problem> {
+    let at_byte = |at: usize, charset: &str| {
+        let hint = "if the sender leaves MSH-18 empty, the setting `charset` can say what it means";
+        let text = format!("byte {at} does not fit the character set {charset} of the message; {hint}");
+        Problem::quarantine("malformed-text", text)
+    };
+    match charset.decode(bytes) {
+        Ok(text) => Ok(text),
+        Err(DecodeError::Malformed(at)) => Err(at_byte(at, "UTF-8")),
+        Err(DecodeError::NeedsTable) => match charset {
+            Charset::Named(name) => match charsets::decode(bytes, name) {
+                Ok(text) => Ok(Cow::Owned(text)),
+                Err(charsets::Error::Malformed(at)) => Err(at_byte(at as usize, name)),
+                Err(error) => Err(Problem::quarantine("charset", format!("{name}: {error}"))),
+            },
+            // The header was readable under one-byte delimiters, so this is not what it claims to be.
+            Charset::Wide => Charset::Utf8.decode(bytes).map_err(|_| unknown_charset()),
+            Charset::Utf8 | Charset::Latin1 | Charset::Unknown => Err(unknown_charset()),
+        },
+    }
+}
+
+fn unknown_charset() -> Problem {
+    Problem::quarantine("unknown-charset", "MSH-18 names a character set that is not in table 0211")
+}
+
+portway_sdk::export_transform!(OruToJson);
