@@ -17,8 +17,9 @@ use async_trait::async_trait;
 use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Timestamp};
 
 use crate::{
-    ActionView, AttemptView, DeliveryView, Durability, ErrorKind, LaneHead, ListMessages, Maintenance, MessageView,
-    Page, Pending, QueueView, Registered, Store, StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
+    ActionView, AttemptView, DeliveryView, Durability, ErrorKind, LaneHead, ListMessages, Maintenance,
+    MessageView, Page, Pending, QueueView, Registered, Store, StoreError, StoredMessage, Topology,
+    WriteBatch, WriteOutcome,
 };
 
 pub use faults::{Answered, Call, Faults, NoFaults, Step};
@@ -115,12 +116,16 @@ impl MemoryStore {
     {
         match self.faults.before(call).await {
             Step::Go => {}
-            Step::Fail(kind) => return Err(StoreError::new(kind, format!("fault before `{}`", call.as_str()))),
+            Step::Fail(kind) => {
+                return Err(StoreError::new(kind, format!("fault before `{}`", call.as_str())));
+            }
         }
         let result = run(&mut self.lock())?;
         match self.faults.after(call).await {
             Answered::Given => Ok(result),
-            Answered::Lost => Err(StoreError::new(call.kind_of_lost(), format!("`{}` lost its answer", call.as_str()))),
+            Answered::Lost => {
+                Err(StoreError::new(call.kind_of_lost(), format!("`{}` lost its answer", call.as_str())))
+            }
         }
     }
 }
@@ -220,7 +225,11 @@ impl Store for MemoryStore {
         self.call(Call::ReadDue, |inner| Ok(inner.live.read_due(destination, until, limit))).await
     }
 
-    async fn next_due(&self, destination: DestinationId, after: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+    async fn next_due(
+        &self,
+        destination: DestinationId,
+        after: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
         self.call(Call::NextDue, |inner| Ok(inner.live.next_due(destination, after))).await
     }
 
@@ -281,7 +290,10 @@ impl Store for MemoryStore {
     }
 
     async fn maintain(&self, _free_wait: Duration) -> Result<Maintenance, StoreError> {
-        self.call(Call::Maintain, |inner| Ok(Maintenance { full: inner.full, free_bytes: None, log_bytes: 0 })).await
+        self.call(Call::Maintain, |inner| {
+            Ok(Maintenance { full: inner.full, free_bytes: None, log_bytes: 0 })
+        })
+        .await
     }
 
     async fn close(&self) -> Result<(), StoreError> {

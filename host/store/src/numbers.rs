@@ -52,7 +52,9 @@ impl Numbers {
             return Err(StoreError::new(ErrorKind::Refused, text));
         }
         let deliveries = &message.deliveries;
-        if let Some(unknown) = deliveries.iter().find(|delivery| !self.destinations.contains(&delivery.destination)) {
+        if let Some(unknown) =
+            deliveries.iter().find(|delivery| !self.destinations.contains(&delivery.destination))
+        {
             let text = format!("destination number {} is not registered", unknown.destination);
             return Err(StoreError::new(ErrorKind::Refused, text));
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use portway_model::{
-    AttemptNo, Attributes, DeliveryState, DestinationId, InterfaceId, Key, Lane, MessageId, MessageStatus, Round,
-    Timestamp,
+    AttemptNo, Attributes, DeliveryState, DestinationId, InterfaceId, Key, Lane, MessageId, MessageStatus,
+    Round, Timestamp,
 };
 use serde::Serialize;
 

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Timestamp};
 
 use crate::{
-    ActionView, AttemptView, DeliveryView, LaneHead, ListMessages, MessageView, Page, Pending, QueueView, StoreError,
-    StoredMessage, WriteBatch, WriteOutcome,
+    ActionView, AttemptView, DeliveryView, LaneHead, ListMessages, MessageView, Page, Pending, QueueView,
+    StoreError, StoredMessage, WriteBatch, WriteOutcome,
 };
 
 /// The interfaces and destinations a project has now, by name.
@@ -77,7 +77,11 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<Vec<Pending>, StoreError>;
 
     /// The earliest `due_at` in [`Lane::APART`] after `after`; none: nothing waits there for its time.
-    async fn next_due(&self, destination: DestinationId, after: Timestamp) -> Result<Option<Timestamp>, StoreError>;
+    async fn next_due(
+        &self,
+        destination: DestinationId,
+        after: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError>;
 
     /// Messages with their bodies, by id; those that are gone are missing from the answer.
     async fn load_messages(&self, ids: &[MessageId]) -> Result<Vec<StoredMessage>, StoreError>;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use portway_model::{
-    Answer, AttemptNo, DeliveryState, DestinationId, Draft, Failure, GroupId, InterfaceId, Lane, MessageId, Round,
-    Tier, Timestamp,
+    Answer, AttemptNo, DeliveryState, DestinationId, Draft, Failure, GroupId, InterfaceId, Lane, MessageId,
+    Round, Tier, Timestamp,
 };
 
 /// What has to be on disk when a write returns.
@@ -119,7 +119,10 @@ pub enum Settled {
     Filtered(String),
     Quarantined(Failure),
     /// Stays pending; not before `due_at`. `failure` is what `status` shows as the reason.
-    Retry { due_at: Timestamp, failure: Failure },
+    Retry {
+        due_at: Timestamp,
+        failure: Failure,
+    },
 }
 
 /// What became of a result.
@@ -148,8 +151,8 @@ pub struct Action {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActionKind {
     /// Send again: every state but pending becomes pending in the next round with no attempts
-    /// and `due_at` = now, in [`Lane::APART`]. With `keep_lane` a quarantined delivery stays in
-    /// its lane (it is what the lane waits for) and has no `due_at`.
+    /// and `due_at` = now, in [`Lane::APART`]. With `keep_lane` a quarantined delivery of an
+    /// ordered lane stays in it (it is what the lane waits for) and has no `due_at`.
     Resend { keep_lane: bool },
     /// Do not send: pending and quarantined become dismissed.
     Dismiss,

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use portway_model::{
-    AttemptNo, Attributes, DeliveryState, DestinationId, InterfaceId, Key, Lane, MessageId, MessageStatus, Round,
-    Timestamp,
+    AttemptNo, Attributes, DeliveryState, DestinationId, InterfaceId, Key, Lane, MessageId, MessageStatus,
+    Round, Timestamp,
 };
 
 use crate::{
     Action, ActionKind, ActionOutcome, ActionView, AttemptView, DeliveryResult, MessageOutcome, NewMessage,
-    Numbers, Origin, OriginKind, ResultOutcome, Settled, StoreError, Suspect, Topology, WriteBatch, WriteOutcome,
+    Numbers, Origin, OriginKind, ResultOutcome, Settled, StoreError, Suspect, Topology, WriteBatch,
+    WriteOutcome,
 };
 
 /// Everything a store holds.
@@ -75,11 +76,14 @@ impl State {
         self.in_use = true;
         let mut registered = Vec::new();
         for registration in &topology.interfaces {
-            let next = InterfaceId(u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX).saturating_add(1));
+            let next =
+                InterfaceId(u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX).saturating_add(1));
             let interface = *self.interfaces.entry(registration.name.clone()).or_insert(next);
             let mut destinations = Vec::new();
             for name in &registration.destinations {
-                let next = DestinationId(u32::try_from(self.destinations.len()).unwrap_or(u32::MAX).saturating_add(1));
+                let next = DestinationId(
+                    u32::try_from(self.destinations.len()).unwrap_or(u32::MAX).saturating_add(1),
+                );
                 destinations.push(*self.destinations.entry((interface, name.clone())).or_insert(next));
             }
             self.numbers.insert(interface, destinations.iter().copied());
@@ -113,7 +117,9 @@ impl State {
                 let origin = Some(Origin { message: other, kind: OriginKind::Conflict });
                 (Some(new.draft.body.clone()), origin, MessageOutcome::Stored { id, conflict: Some(other) })
             }
-            Seen::Never => (Some(new.draft.body.clone()), new.origin, MessageOutcome::Stored { id, conflict: None }),
+            Seen::Never => {
+                (Some(new.draft.body.clone()), new.origin, MessageOutcome::Stored { id, conflict: None })
+            }
         };
         let duplicate = body.is_none();
         let message = Message {
@@ -138,7 +144,8 @@ impl State {
 
     fn store_deliveries(&mut self, id: MessageId, new: &NewMessage, now: Timestamp) {
         for delivery in &new.deliveries {
-            let state = if new.draft.doubt.is_some() { DeliveryState::Quarantined } else { DeliveryState::Pending };
+            let state =
+                if new.draft.doubt.is_some() { DeliveryState::Quarantined } else { DeliveryState::Pending };
             let stored = Delivery {
                 lane: delivery.lane,
                 state,
@@ -187,8 +194,12 @@ impl State {
         self.record_attempt(result);
         self.follow_deliveries(result.message);
         let routed = match &result.settled {
-            Settled::Routed(messages) => messages.iter().map(|message| self.store_message(message, now)).collect(),
-            Settled::Sent(_) | Settled::Filtered(_) | Settled::Quarantined(_) | Settled::Retry { .. } => Vec::new(),
+            Settled::Routed(messages) => {
+                messages.iter().map(|message| self.store_message(message, now)).collect()
+            }
+            Settled::Sent(_) | Settled::Filtered(_) | Settled::Quarantined(_) | Settled::Retry { .. } => {
+                Vec::new()
+            }
         };
         ResultOutcome::Applied(routed)
     }
@@ -219,7 +230,9 @@ impl State {
             .deliveries
             .range(of_message)
             .filter(|((_, destination), _)| wanted(*destination))
-            .filter_map(|((_, destination), delivery)| Some((*destination, delivery.after(action.kind, now)?)))
+            .filter_map(|((_, destination), delivery)| {
+                Some((*destination, delivery.after(action.kind, now)?))
+            })
             .collect();
         let mut changed = Vec::new();
         for (destination, delivery) in fitting {
@@ -272,7 +285,13 @@ impl State {
         self.deliveries.range(of_message).map(|((_, destination), delivery)| (*destination, delivery))
     }
 
-    pub(super) fn prune(&mut self, interface: InterfaceId, before: Timestamp, now: Timestamp, limit: u32) -> u64 {
+    pub(super) fn prune(
+        &mut self,
+        interface: InterfaceId,
+        before: Timestamp,
+        now: Timestamp,
+        limit: u32,
+    ) -> u64 {
         let is_done = |status| matches!(status, MessageStatus::Finished | MessageStatus::Duplicate);
         let old: Vec<MessageId> = self
             .messages
@@ -310,7 +329,7 @@ impl Delivery {
                 if self.state == DeliveryState::Pending {
                     return None;
                 }
-                let stays = keep_lane && self.state == DeliveryState::Quarantined;
+                let stays = keep_lane && self.lane.is_ordered() && self.state == DeliveryState::Quarantined;
                 Some(Delivery {
                     lane: if stays { self.lane } else { Lane::APART },
                     state: DeliveryState::Pending,
@@ -323,8 +342,12 @@ impl Delivery {
             }
             ActionKind::Dismiss => {
                 let open = matches!(self.state, DeliveryState::Pending | DeliveryState::Quarantined);
-                let dismissed =
-                    Delivery { state: DeliveryState::Dismissed, due_at: None, changed_at: now, ..self.clone() };
+                let dismissed = Delivery {
+                    state: DeliveryState::Dismissed,
+                    due_at: None,
+                    changed_at: now,
+                    ..self.clone()
+                };
                 open.then_some(dismissed)
             }
         }

@@ -35,7 +35,10 @@ impl State {
         limit: u32,
     ) -> Vec<Pending> {
         self.queue
-            .range((destination, lane, MessageId(after.0.saturating_add(1)))..=(destination, lane, MessageId(u64::MAX)))
+            .range(
+                (destination, lane, MessageId(after.0.saturating_add(1)))
+                    ..=(destination, lane, MessageId(u64::MAX)),
+            )
             .filter_map(|(_, _, message)| self.pending(*message, destination))
             .filter(|pending| lane.is_ordered() || pending.due_at.is_none())
             .take(limit as usize)
@@ -43,8 +46,10 @@ impl State {
     }
 
     pub(super) fn read_due(&self, destination: DestinationId, until: Timestamp, limit: u32) -> Vec<Pending> {
-        let mut due: Vec<Pending> =
-            self.apart(destination).filter(|pending| pending.due_at.is_some_and(|due_at| due_at <= until)).collect();
+        let mut due: Vec<Pending> = self
+            .apart(destination)
+            .filter(|pending| pending.due_at.is_some_and(|due_at| due_at <= until))
+            .collect();
         due.sort_by_key(|pending| (pending.due_at, pending.message));
         due.truncate(limit as usize);
         due
@@ -83,10 +88,13 @@ impl State {
         let fits = |id: &MessageId, message: &Message| {
             list.interface.is_none_or(|interface| interface == message.interface)
                 && list.status.is_none_or(|status| status == message.status)
-                && list.destination.is_none_or(|destination| self.deliveries.contains_key(&(*id, destination)))
+                && list
+                    .destination
+                    .is_none_or(|destination| self.deliveries.contains_key(&(*id, destination)))
         };
         let mut found = self.messages.range(..before).rev().filter(|(id, message)| fits(id, message));
-        let items: Vec<MessageView> = found.by_ref().take(limit).map(|(id, message)| message.view(*id)).collect();
+        let items: Vec<MessageView> =
+            found.by_ref().take(limit).map(|(id, message)| message.view(*id)).collect();
         let more = found.next().is_some();
         let next = items.last().map(|last| last.id).filter(|_| more);
         Page { items, next }

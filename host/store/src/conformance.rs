@@ -1,0 +1,146 @@
+//! What every store does: a function for each behaviour, run against each store.
+//!
+//! A store's tests call [`crate::conformance_cases!`] with a [`Harness`] that opens it. A case
+//! panics where a store differs; it leaves nothing behind.
+
+#![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a panic is the result of a failed case")]
+
+pub mod actions;
+mod fixture;
+pub mod intake;
+pub mod keeping;
+pub mod listing;
+pub mod order;
+pub mod results;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::Store;
+
+/// Opens the store under test.
+#[async_trait]
+pub trait Harness: Send + Sync {
+    /// A new, empty store.
+    async fn open(&self) -> Arc<dyn Store>;
+    /// The same store after its process died. Nothing else holds `store` any more.
+    async fn reopen(&self, store: Arc<dyn Store>) -> Arc<dyn Store>;
+    /// Where a backup can be made.
+    fn backup_path(&self) -> PathBuf;
+    /// A backup that `store` made, as a store.
+    async fn open_backup(&self, store: &Arc<dyn Store>, path: &Path) -> Arc<dyn Store>;
+}
+
+/// Makes a test of every case. The argument makes a [`Harness`].
+#[macro_export]
+macro_rules! conformance_cases {
+    ($harness:expr) => {
+        $crate::conformance_cases! {
+            @ $harness;
+            intake:
+                ids_rise_in_batch_order
+                a_message_reads_back_as_it_was_stored
+                bodies_of_every_size_read_back
+                batches_of_every_size_are_stored
+                a_repeated_body_is_a_duplicate
+                a_duplicate_within_a_batch_is_found
+                another_body_is_a_conflict
+                the_newest_body_of_a_key_counts
+                a_dedupe_key_expires_with_its_window
+                without_a_window_a_dedupe_key_is_not_looked_up
+                dedupe_keys_belong_to_their_interface
+                doubt_quarantines_at_once
+                a_message_without_deliveries_is_finished
+                a_refused_row_stores_nothing;
+            results:
+                a_sent_delivery_finishes_its_message
+                the_status_of_a_message_follows_its_deliveries
+                a_result_counts_only_once
+                a_result_of_another_round_is_stale
+                a_result_for_what_is_not_there_is_stale
+                results_of_one_batch_count_in_order
+                stale_results_do_not_stop_the_others
+                a_retry_stays_pending
+                answers_and_failures_are_reasons
+                routes_are_stored_with_their_result
+                routes_of_a_stale_result_are_not_stored
+                large_routes_are_stored_or_leave_nothing
+                failed_attempts_are_recorded
+                a_large_batch_of_mixed_results_is_stored;
+            order:
+                destinations_with_work_are_those_with_pending_deliveries
+                lane_heads_are_the_first_of_each_lane
+                held_heads_are_the_first_quarantined_of_each_lane
+                a_lane_is_read_in_order_from_a_message_on
+                a_lane_tells_attempts_and_due_times
+                what_is_due_apart_is_not_in_the_lane
+                what_is_due_is_read_by_time;
+            actions:
+                a_resent_delivery_goes_apart_in_the_next_round
+                a_quarantined_delivery_can_keep_its_lane
+                resend_leaves_pending_deliveries_alone
+                resend_can_mean_one_destination
+                dismiss_ends_pending_and_quarantined_deliveries
+                actions_of_one_batch_follow_each_other
+                an_action_follows_the_results_of_its_batch
+                an_action_needs_its_message_and_its_body
+                actions_are_listed
+                suspects_are_counted_until_a_result;
+            listing:
+                messages_are_listed_newest_first_in_pages
+                messages_are_listed_by_what_is_asked_for
+                what_is_not_there_is_not_listed
+                messages_are_loaded_by_id
+                queues_tell_what_waits;
+            keeping:
+                numbers_are_never_given_twice
+                registering_names_the_same_again_changes_nothing
+                an_unclean_end_is_told_once
+                writes_outlive_the_process
+                a_mark_tells_whether_a_write_happened
+                a_failed_write_leaves_no_mark
+                an_empty_batch_is_a_write
+                prune_removes_what_is_done
+                prune_keeps_to_its_limit
+                prune_forgets_expired_keys_only
+                numbers_of_removed_messages_are_not_reused
+                a_backup_is_a_store
+                a_store_can_be_maintained;
+        }
+    };
+    (@ $harness:expr; $($module:ident: $($case:ident)+;)+) => {
+        $($(
+            #[tokio::test]
+            async fn $case() {
+                $crate::conformance::$module::$case(&$harness).await;
+            }
+        )+)+
+
+        #[test]
+        fn every_conformance_case_is_listed() {
+            let listed = [$($(stringify!($case)),+),+];
+            let unlisted: Vec<String> =
+                $crate::conformance::cases().filter(|case| !listed.contains(&case.as_str())).collect();
+            assert_eq!(unlisted, [""; 0], "add them to `conformance_cases!`");
+        }
+    };
+}
+
+/// The names of all cases, from their source.
+pub fn cases() -> impl Iterator<Item = String> {
+    let sources = [
+        include_str!("conformance/actions.rs"),
+        include_str!("conformance/intake.rs"),
+        include_str!("conformance/keeping.rs"),
+        include_str!("conformance/listing.rs"),
+        include_str!("conformance/order.rs"),
+        include_str!("conformance/results.rs"),
+    ];
+    sources.into_iter().flat_map(|source| {
+        source
+            .lines()
+            .filter_map(|line| Some(line.strip_prefix("pub async fn ")?.split('(').next()?.to_owned()))
+    })
+}

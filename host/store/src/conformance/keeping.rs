@@ -1,0 +1,237 @@
+//! What lasts: numbers, marks, backups; and what goes.
+
+use std::time::Duration;
+
+use portway_model::{DestinationId, InterfaceId, MessageId, MessageStatus, Timestamp};
+
+use super::Harness;
+use super::fixture::{Fixture, RESEND, applied, quarantined, retry, sent, stored, topology};
+use crate::{
+    ActionOutcome, Durability, ErrorKind, MessageOutcome, NewMessage, Registration, ResultOutcome, Suspect,
+    Topology, WriteBatch,
+};
+
+fn only(name: &str, destinations: &[&str]) -> Topology {
+    let destinations = destinations.iter().map(|name| (*name).to_owned()).collect();
+    Topology { interfaces: vec![Registration { name: name.into(), destinations }] }
+}
+
+pub async fn numbers_are_never_given_twice(harness: &dyn Harness) {
+    let store = harness.open().await;
+    let first = store.register(&topology()).await.unwrap().interfaces;
+    let numbers: Vec<DestinationId> =
+        first.iter().flat_map(|(_, destinations)| destinations.clone()).collect();
+    // Everything is gone, something else comes, then the first returns.
+    let other = store.register(&only("c", &["x", "z"])).await.unwrap().interfaces;
+    assert!(first.iter().all(|(interface, _)| *interface != other[0].0));
+    assert!(other[0].1.iter().all(|destination| !numbers.contains(destination)));
+    let store = harness.reopen(store).await;
+    let nothing = store.register(&Topology::default()).await.unwrap();
+    assert_eq!(nothing.interfaces, []);
+    let mut all = topology();
+    all.interfaces.reverse();
+    let again = store.register(&all).await.unwrap().interfaces;
+    assert_eq!(again, [first[1].clone(), first[0].clone()]);
+    let grown = store.register(&only("a", &["new", "y"])).await.unwrap().interfaces;
+    assert_eq!((grown[0].0, grown[0].1[1]), (first[0].0, first[0].1[1]));
+    assert!(!numbers.contains(&grown[0].1[0]) && !other[0].1.contains(&grown[0].1[0]));
+    // What is not in the project any more may still have messages.
+    let fixture = Fixture::of(store).await;
+    let removed = NewMessage { interface: other[0].0, ..fixture.message_to(&[(other[0].1[0], 0)]) };
+    fixture.store_one(removed).await;
+}
+
+pub async fn registering_names_the_same_again_changes_nothing(harness: &dyn Harness) {
+    let store = harness.open().await;
+    let first = store.register(&topology()).await.unwrap();
+    assert_eq!(store.register(&topology()).await.unwrap(), first);
+    let names: Vec<InterfaceId> = first.interfaces.iter().map(|(interface, _)| *interface).collect();
+    assert_eq!(names.len(), 2);
+    assert_ne!(names[0], names[1]);
+}
+
+pub async fn an_unclean_end_is_told_once(harness: &dyn Harness) {
+    let store = harness.open().await;
+    assert!(!store.register(&topology()).await.unwrap().unclean, "a new store");
+    assert!(!store.register(&topology()).await.unwrap().unclean, "the same engine again");
+    let store = harness.reopen(store).await;
+    assert!(store.register(&topology()).await.unwrap().unclean, "killed");
+    assert!(!store.register(&topology()).await.unwrap().unclean, "it was told before");
+    store.close().await.unwrap();
+    let store = harness.reopen(store).await;
+    assert!(!store.register(&topology()).await.unwrap().unclean, "closed");
+    // Opened, but no engine came as far as to register: that is no unclean end.
+    store.close().await.unwrap();
+    let store = harness.reopen(store).await;
+    let store = harness.reopen(store).await;
+    assert!(!store.register(&topology()).await.unwrap().unclean, "never in use");
+}
+
+pub async fn writes_outlive_the_process(harness: &dyn Harness) {
+    let mut fixture = Fixture::open(harness).await;
+    for durability in [Durability::Relaxed, Durability::Strict, Durability::Relaxed] {
+        let batch = WriteBatch { durability, messages: vec![fixture.message("body")], ..fixture.batch() };
+        fixture.write(batch).await;
+        fixture = fixture.reopen(harness).await;
+    }
+    assert_eq!(fixture.all().await, [3, 2, 1].map(MessageId));
+    assert_eq!(fixture.settle_one(MessageId(1), sent()).await, applied());
+    let fixture = fixture.reopen(harness).await;
+    assert_eq!(fixture.status(MessageId(1)).await, Some(MessageStatus::Finished));
+}
+
+pub async fn a_mark_tells_whether_a_write_happened(harness: &dyn Harness) {
+    let fixture = Fixture::open(harness).await;
+    assert!(fixture.store.find_mark(0).await.unwrap().is_none());
+    fixture.store(vec![fixture.keyed("k", "one"), fixture.message("two")]).await;
+    fixture.settle_one(MessageId(2), sent()).await;
+    let batch = WriteBatch {
+        mark: u64::MAX - 7,
+        messages: vec![fixture.keyed("k", "one"), fixture.keyed("k", "other"), fixture.message("three")],
+        results: vec![
+            fixture.result(MessageId(1), fixture.x, sent()),
+            fixture.result(MessageId(2), fixture.x, sent()),
+        ],
+        actions: vec![super::fixture::action(MessageId(2), None, RESEND)],
+        suspects: vec![Suspect { destination: fixture.x, message: MessageId(5) }],
+        ..fixture.batch()
+    };
+    let outcome = fixture.write(batch).await;
+    assert_eq!(outcome.messages[0], MessageOutcome::Duplicate { id: MessageId(3), of: MessageId(1) });
+    assert_eq!(outcome.results, [applied(), ResultOutcome::Stale]);
+    assert!(matches!(&outcome.actions[0], ActionOutcome::Done(changed) if changed.len() == 1));
+    let found = fixture.store.find_mark(u64::MAX - 7).await.unwrap().unwrap();
+    assert_eq!(format!("{found:?}"), format!("{outcome:?}"));
+    assert!(fixture.store.find_mark(u64::MAX).await.unwrap().is_none());
+    // Also if the process died over it.
+    let store = harness.reopen(fixture.store).await;
+    let found = store.find_mark(u64::MAX - 7).await.unwrap().unwrap();
+    assert_eq!(format!("{found:?}"), format!("{outcome:?}"));
+}
+
+pub async fn a_failed_write_leaves_no_mark(harness: &dyn Harness) {
+    let fixture = Fixture::open(harness).await;
+    let bad = fixture.message_to(&[(DestinationId(999), 0)]);
+    let batch = WriteBatch { mark: 77, messages: vec![bad], ..fixture.batch() };
+    assert_eq!(fixture.store.write(batch).await.unwrap_err().kind(), ErrorKind::Refused);
+    assert!(fixture.store.find_mark(77).await.unwrap().is_none());
+}
+
+pub async fn an_empty_batch_is_a_write(harness: &dyn Harness) {
+    let fixture = Fixture::open(harness).await;
+    let batch = WriteBatch { mark: 12, durability: Durability::Strict, ..fixture.batch() };
+    let outcome = fixture.write(batch).await;
+    assert!(outcome.messages.is_empty() && outcome.results.is_empty());
+    assert!(fixture.store.find_mark(12).await.unwrap().is_some());
+}
+
+pub async fn prune_removes_what_is_done(harness: &dyn Harness) {
+    let fixture = Fixture::open(harness).await;
+    let large = "x".repeat((1 << 20) + 1);
+    let mut messages: Vec<NewMessage> = (0..4).map(|_| fixture.message("body")).collect();
+    messages.extend([fixture.keyed("k", &large), fixture.keyed("k", &large)]);
+    messages.push(NewMessage { interface: fixture.b, ..fixture.message_to(&[]) });
+    fixture.store(messages).await;
+    fixture.settle_one(MessageId(1), retry(Timestamp(1))).await;
+    let second = crate::DeliveryResult {
+        attempts: portway_model::AttemptNo(2),
+        ..fixture.result(MessageId(1), fixture.x, sent())
+    };
+    fixture.settle(vec![second]).await;
+    fixture.settle_one(MessageId(2), quarantined()).await;
+    fixture.settle_one(MessageId(5), sent()).await;
+    fixture.act(MessageId(4), None, crate::ActionKind::Dismiss).await;
+    fixture.wait(10);
+    let young = fixture.store_one(fixture.message_to(&[])).await;
+    let before = fixture.now();
+    // 3 is pending, 2 quarantined, 7 of another interface, the last too young.
+    assert_eq!(fixture.store.prune(fixture.a, before, fixture.now(), 100).await.unwrap(), 4);
+    assert_eq!(fixture.all().await, [young, MessageId(7), MessageId(3), MessageId(2)]);
+    for id in [1, 4, 5, 6].map(MessageId) {
+        assert_eq!(fixture.store.list_deliveries(id).await.unwrap(), []);
+        assert_eq!(fixture.store.list_attempts(id).await.unwrap(), []);
+        assert_eq!(fixture.store.list_actions(id).await.unwrap(), []);
+        assert_eq!(fixture.store.load_messages(&[id]).await.unwrap(), []);
+        assert_eq!(fixture.act(id, None, RESEND).await, ActionOutcome::NoMessage);
+    }
+    assert_eq!(fixture.lane(fixture.x, 0).await, [MessageId(3)]);
+    assert_eq!(fixture.store.prune(fixture.a, before, fixture.now(), 100).await.unwrap(), 0);
+    // Done later, gone later.
+    fixture.settle_one(MessageId(3), sent()).await;
+    fixture.act(MessageId(2), None, crate::ActionKind::Dismiss).await;
+    assert_eq!(fixture.store.prune(fixture.a, before, fixture.now(), 100).await.unwrap(), 2);
+}
+
+pub async fn prune_keeps_to_its_limit(harness: &dyn Harness) {
+    let fixture = Fixture::open(harness).await;
+    fixture.store((0..600).map(|_| fixture.message_to(&[])).collect()).await;
+    let prune = async |limit| {
+        fixture.store.prune(fixture.a, Timestamp(u64::MAX), fixture.now(), limit).await.unwrap()
+    };
+    assert_eq!(prune(0).await, 0);
+    assert_eq!(prune(2).await, 2);
+    assert_eq!(fixture.all().await.last(), Some(&MessageId(3)), "the oldest go first");
+    assert_eq!(prune(500).await, 500);
+    assert_eq!(prune(500).await, 98);
+    assert_eq!(fixture.all().await, []);
+}
+
+pub async fn prune_forgets_expired_keys_only(harness: &dyn Harness) {
+    let fixture = Fixture::open(harness).await;
+    let first = fixture.store_one(fixture.keyed("k", "same")).await;
+    fixture.settle_one(first, sent()).await;
+    fixture.wait(30);
+    assert_eq!(fixture.store.prune(fixture.a, fixture.now(), fixture.now(), 9).await.unwrap(), 1);
+    // A key is remembered for its window, also when its message is gone.
+    let outcome = fixture.store(vec![fixture.keyed("k", "same")]).await;
+    assert_eq!(outcome, [MessageOutcome::Duplicate { id: MessageId(2), of: first }]);
+    fixture.wait(31);
+    assert_eq!(fixture.store.prune(fixture.b, fixture.now(), fixture.now(), 9).await.unwrap(), 0);
+    assert_eq!(fixture.store(vec![fixture.keyed("k", "same")]).await, [stored(3)]);
+}
+
+pub async fn numbers_of_removed_messages_are_not_reused(harness: &dyn Harness) {
+    let fixture = Fixture::open(harness).await;
+    fixture.store((0..3).map(|_| fixture.message_to(&[])).collect()).await;
+    assert_eq!(fixture.store.prune(fixture.a, Timestamp(u64::MAX), fixture.now(), 9).await.unwrap(), 3);
+    let fixture = fixture.reopen(harness).await;
+    assert_eq!(fixture.store(vec![fixture.message("body")]).await, [stored(4)]);
+}
+
+pub async fn a_backup_is_a_store(harness: &dyn Harness) {
+    let fixture = Fixture::open(harness).await;
+    let large = "x".repeat((1 << 20) + 1);
+    fixture.store(vec![fixture.keyed("k", "same"), fixture.message(&large)]).await;
+    fixture.settle_one(MessageId(1), sent()).await;
+    let path = harness.backup_path();
+    fixture.store.backup(&path).await.unwrap();
+    fixture.store(vec![fixture.message("after")]).await;
+    let error = fixture.store.backup(&path).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "it exists already");
+
+    let copy = harness.open_backup(&fixture.store, &path).await;
+    let registered = copy.register(&topology()).await.unwrap();
+    assert!(registered.unclean, "it was in use when it was copied");
+    let copy = Fixture::of(copy).await;
+    assert_eq!((copy.a, copy.x), (fixture.a, fixture.x));
+    assert_eq!(copy.all().await, [2, 1].map(MessageId));
+    assert_eq!(copy.status(MessageId(1)).await, Some(MessageStatus::Finished));
+    assert_eq!(copy.lane(copy.x, 0).await, [MessageId(2)]);
+    assert_eq!(copy.store.load_messages(&[MessageId(2)]).await.unwrap()[0].body, large);
+    let outcome = copy.store(vec![copy.keyed("k", "same")]).await;
+    assert_eq!(outcome, [MessageOutcome::Duplicate { id: MessageId(3), of: MessageId(1) }]);
+    assert_eq!(fixture.all().await.len(), 3);
+    copy.store.close().await.unwrap();
+}
+
+pub async fn a_store_can_be_maintained(harness: &dyn Harness) {
+    let fixture = Fixture::open(harness).await;
+    let body = "x".repeat(100_000);
+    for _ in 0..3 {
+        fixture.store((0..40).map(|_| fixture.message(&body)).collect()).await;
+        let found = fixture.store.maintain(Duration::from_secs(5)).await.unwrap();
+        assert!(!found.full);
+    }
+    assert_eq!(fixture.all().await.len(), 120);
+    assert_eq!(fixture.settle_one(MessageId(120), sent()).await, applied());
+}

@@ -1,0 +1,4 @@
+//! Tests of the in-memory store.
+
+mod conformance;
+mod faults;
