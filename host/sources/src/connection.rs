@@ -191,6 +191,11 @@ impl<I: Intake, C: Codec> Connection<I, C> {
         };
         let found = !items.is_empty();
         self.take(items, &chunk, received_at);
+        if self.codec.has_failed()
+            && let Err(error) = self.codec.receive(Bytes::new()).await
+        {
+            return Err(End::silent(self.codec_failed(&error, &chunk)));
+        }
         self.frame.received(&chunk, found, self.codec.kept_bytes(), Instant::now());
         if self.frame.kept() > self.shared.limits.message_bytes_max as u64 + FRAME_OVERHEAD {
             let failure = Failure::new(Closed::TooLarge.code(), "a frame is larger than a message may be");

@@ -2,9 +2,10 @@
 //!
 //! A driver accepts, reads, hands bytes to a codec, what the codec found to the intake, and
 //! what became of it back to the codec, whose answer it writes. It must not know a protocol,
-//! WebAssembly or SQL: codec and intake are the traits of [`ports`], which `adapters`
+//! WebAssembly or SQL: codec and intake are the traits of [`ports`], which [`adapters`]
 //! implements for the real ones.
 
+pub mod adapters;
 mod backoff;
 mod budget;
 mod connection;

@@ -36,6 +36,11 @@ pub trait CodecConnection: Send + 'static {
 
     /// Bytes received that belong to no item yet: zero at a frame's edge.
     fn kept_bytes(&self) -> u64;
+
+    /// It gave the items before its failure; the next call says what the failure is.
+    fn has_failed(&self) -> bool {
+        false
+    }
 }
 
 /// What a codec found, in the order it was received.

@@ -21,6 +21,7 @@ pub struct FakeConnection {
     kept: BytesMut,
     /// So many of the kept bytes hold no end of a frame.
     searched: usize,
+    failed: Option<CodecError>,
 }
 
 pub fn frame(body: &str) -> Vec<u8> {
@@ -87,6 +88,9 @@ impl Codec for FakeCodec {
 impl CodecConnection for FakeConnection {
     async fn receive(&mut self, chunk: Bytes) -> Result<Vec<Item>, CodecError> {
         assert!(chunk.len() <= 64 << 10);
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         self.kept.extend_from_slice(&chunk);
         let mut items = Vec::new();
         while let Some(found) = self.kept[self.searched..].windows(2).position(|window| window == b"\x1c\r") {
@@ -94,7 +98,14 @@ impl CodecConnection for FakeConnection {
             self.searched = 0;
             let mut body = self.kept.split_to(end + 2).freeze();
             body.truncate(end);
-            items.push(item(body.slice(1..))?);
+            match item(body.slice(1..)) {
+                Ok(item) => items.push(item),
+                Err(error) if items.is_empty() => return Err(error),
+                Err(error) => {
+                    self.failed = Some(error);
+                    return Ok(items);
+                }
+            }
         }
         self.searched = self.kept.len().saturating_sub(1);
         Ok(items)
@@ -111,6 +122,10 @@ impl CodecConnection for FakeConnection {
 
     fn kept_bytes(&self) -> u64 {
         self.kept.len() as u64
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failed.is_some()
     }
 }
 

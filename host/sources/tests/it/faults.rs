@@ -32,6 +32,17 @@ async fn a_fault_closes_its_connection_after_earlier_items_were_answered() {
 }
 
 #[tokio::test]
+async fn items_before_a_fault_in_the_same_read_are_stored_and_answered() {
+    let house = house(|_| {});
+    let mut client = house.client().await;
+    client.send(&["one", "two", "fault", "three"]).await;
+    assert_eq!(client.answers(2).await, ["AA one", "AA two"]);
+    assert_eq!(client.answer().await, None);
+    house.until_closed("fault").await;
+    assert_eq!(house.intake.stored(), ["one", "two"]);
+}
+
+#[tokio::test]
 async fn the_refused_bytes_begin_with_their_frame_also_if_it_came_in_pieces() {
     let house = house(|_| {});
     let mut client = house.client().await;
