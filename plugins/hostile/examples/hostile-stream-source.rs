@@ -7,6 +7,9 @@ use portway_sdk::{
     StreamReply, StreamSource,
 };
 
+/// How much of a line is its ticket; a host takes 4 KiB.
+const TICKET_BYTES_MAX: usize = 1024;
+
 /// One interface's.
 pub struct Hostile(Settings);
 
@@ -86,13 +89,14 @@ impl Lines {
         let deed = self.settings.deed_for(line);
         act(deed);
         let len = u32::try_from(line.len()).unwrap_or(u32::MAX);
-        let mut draft = Draft::of_span(start, len, line.to_vec());
+        let ticket = line.get(..TICKET_BYTES_MAX).unwrap_or(line).to_vec();
+        let mut draft = Draft::of_span(start, len, ticket.clone());
         match deed {
             Deed::SpanBeforeKept => draft.content = span(0, len),
             Deed::SpanBehindInput => draft.content = span(start + 100_000, len),
             Deed::KeepFromGoingBack => step.keep_from = 0,
             Deed::KeepFromAhead => step.keep_from += 100_000,
-            Deed::UndeclaredControl => step.items.push(Item::Control(line.to_vec())),
+            Deed::UndeclaredControl => step.items.push(Item::Control(ticket)),
             Deed::HugeTicket => draft.ticket = vec![b'x'; 1 << 20],
             Deed::PortwayAttribute => draft.attributes.push("portway.source", "forged"),
             _ => {}
