@@ -39,7 +39,7 @@ pub struct Args {
     /// Answer with this HTTP status; over MLLP with AE, or AR if it begins with 4.
     #[arg(long, value_name = "CODE", value_parser = value_parser!(u16).range(200..=599))]
     status: Option<u16>,
-    /// Answer every so-manieth message as one that failed.
+    /// Answer every Nth message as failed.
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     fail_every: Option<u64>,
     /// End after so many different messages.

@@ -49,7 +49,7 @@ pub struct Behaviour {
     pub hang: bool,
     /// Answer every message with this HTTP status; over MLLP with AE, or AR if it begins with 4.
     pub status: Option<u16>,
-    /// Answer every so-manieth message as one that failed.
+    /// Answer every Nth message as failed.
     pub fail_every: Option<u64>,
 }
 

@@ -1,4 +1,6 @@
 //! The binary's parts over real sockets and files.
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod commands;
+mod docs;
 mod traffic;
