@@ -39,24 +39,31 @@ enum Part {
     Sequence,
     /// When it is sent.
     Time,
-    /// A result between 10.0 and 99.9 that changes from message to message.
-    Result,
+    /// A result that changes from message to message, within its reference range.
+    Result {
+        lowest_tenths: u64,
+        span: u64,
+    },
 }
 
-/// `{k}` key, `{n}` sequence, `{t}` time, `{r}` a result. Twelve segments.
+/// `{k}` key, `{n}` sequence, `{t}` time, `{1}` to `{5}` results. Twelve segments.
 const SEGMENTS: [&str; 11] = [
     "MSH|^~\\&|LABCORE|CENTRAL LABORATORY|WARDVIEW|GENERAL HOSPITAL|{t}||ORU^R01^ORU_R01|{k}-{n}|P|2.5.1|||||||UNICODE UTF-8",
     "PID|1||{k}^^^GENERAL HOSPITAL^MR||Lindström^Ada^Maria^^^^L||19701231|F|||Harbour Street 17^^Newport^^NP1 2AB^GB^H||^PRN^PH^^44^1633^555017||en|M||{k}01",
     "PV1|1|I|MED3^312^B^GENERAL HOSPITAL^^N^MAIN^3||||1842^Okafor^Chidi^^^Dr^^^STAFF^L|2207^Hansen^Grete^^^Dr^^^STAFF^L||MED||||ADM|A0|||||||||||||||||||||||||||||20261128074500",
     "ORC|RE|ORD{n}^WARDVIEW|{k}-{n}^LABCORE||CM||||20261128080000|NURSE7^Meyer^Eva||1842^Okafor^Chidi^^^Dr",
     "OBR|1|ORD{n}^WARDVIEW|{k}-{n}^LABCORE|24323-8^Comprehensive metabolic panel^LN|||20261128081500|||PHLEB4^Ruiz^Ana|||fasting|20261128083000|SER^Serum^HL70487|1842^Okafor^Chidi^^^Dr||||||{t}||CH|F",
-    "OBX|1|NM|2345-7^Glucose^LN||{r}|mg/dL^milligram per deciliter^UCUM|70-99|N|||F|||20261128081500||TECH2^Novak^Petr",
-    "OBX|2|NM|2160-0^Creatinine^LN||{r}|umol/L^micromole per liter^UCUM|45-84|N|||F|||20261128081500||TECH2^Novak^Petr",
-    "OBX|3|NM|2823-3^Potassium^LN||{r}|mmol/L^millimole per liter^UCUM|3.5-5.1|N|||F|||20261128081500||TECH2^Novak^Petr",
-    "OBX|4|NM|2951-2^Sodium^LN||{r}|mmol/L^millimole per liter^UCUM|136-145|N|||F|||20261128081500||TECH2^Novak^Petr",
-    "OBX|5|NM|1742-6^Alanine aminotransferase^LN||{r}|U/L^unit per liter^UCUM|7-56|N|||F|||20261128081500||TECH2^Novak^Petr",
+    "OBX|1|NM|2345-7^Glucose^LN||{1}|mg/dL^milligram per deciliter^UCUM|70-99|N|||F|||20261128081500||TECH2^Novak^Petr",
+    "OBX|2|NM|2160-0^Creatinine^LN||{2}|umol/L^micromole per liter^UCUM|45-84|N|||F|||20261128081500||TECH2^Novak^Petr",
+    "OBX|3|NM|2823-3^Potassium^LN||{3}|mmol/L^millimole per liter^UCUM|3.5-5.1|N|||F|||20261128081500||TECH2^Novak^Petr",
+    "OBX|4|NM|2951-2^Sodium^LN||{4}|mmol/L^millimole per liter^UCUM|136-145|N|||F|||20261128081500||TECH2^Novak^Petr",
+    "OBX|5|NM|1742-6^Alanine aminotransferase^LN||{5}|U/L^unit per liter^UCUM|7-56|N|||F|||20261128081500||TECH2^Novak^Petr",
     "OBX|6|ST|30954-2^Interpretation^LN||Within reference limits \\T\\ unchanged \\F\\ see comment||||||F|||20261128081500||TECH2^Novak^Petr",
 ];
+
+/// The reference ranges of `{1}` to `{5}`: the lowest result and how many there are, in tenths.
+const RANGES: [(&str, u64, u64); 5] =
+    [("{1}", 700, 290), ("{2}", 450, 390), ("{3}", 35, 16), ("{4}", 1_360, 90), ("{5}", 70, 490)];
 
 const FILLER: &str = "Sample received in good condition and measured twice; the second result is reported. ";
 
@@ -83,9 +90,9 @@ impl Template {
                 Part::Key => into.extend_from_slice(key.as_bytes()),
                 Part::Sequence => into.extend_from_slice(number.as_bytes()),
                 Part::Time => into.extend_from_slice(time.as_bytes()),
-                Part::Result => {
+                Part::Result { lowest_tenths, span } => {
                     results = results.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    let tenths = 100 + (results >> 33) % 900;
+                    let tenths = lowest_tenths + (results >> 33) % span;
                     into.extend_from_slice(format!("{}.{}", tenths / 10, tenths % 10).as_bytes());
                 }
             }
@@ -106,11 +113,16 @@ fn split(text: &str) -> Vec<Part> {
     while let Some(at) = rest.find('{') {
         let (before, place) = rest.split_at(at);
         parts.push(Part::Text(before.to_owned()));
-        parts.push(match place.get(..3) {
-            Some("{k}") => Part::Key,
-            Some("{n}") => Part::Sequence,
-            Some("{t}") => Part::Time,
-            _ => Part::Result,
+        let name = place.get(..3).unwrap_or_default();
+        let range = RANGES.iter().find(|(written, ..)| *written == name);
+        parts.extend(match (name, range) {
+            ("{k}", _) => Some(Part::Key),
+            ("{n}", _) => Some(Part::Sequence),
+            ("{t}", _) => Some(Part::Time),
+            (_, Some((_, lowest_tenths, span))) => {
+                Some(Part::Result { lowest_tenths: *lowest_tenths, span: *span })
+            }
+            (_, None) => None,
         });
         rest = place.get(3..).unwrap_or_default();
     }
@@ -141,9 +153,8 @@ fn read_hl7(body: &[u8]) -> Option<Seen> {
 /// The first string of a JSON document that is one of our control ids, and the first that is a
 /// time of ours. Searched by value: it does not depend on the shape of the document.
 fn read_json(body: &[u8]) -> Option<Seen> {
-    let mut strings = Strings { rest: body };
     let (mut found, mut sent_at) = (None, None);
-    while let Some(text) = strings.next() {
+    for text in (Strings { rest: body }) {
         found = found.or_else(|| identity(text));
         sent_at = sent_at.or_else(|| parse_any_time(text));
         if found.is_some() && sent_at.is_some() {
@@ -279,6 +290,8 @@ mod tests {
             assert_eq!(segments[0].split('|').nth(9), Some("PW7P3-12"));
             assert!(segments[1].starts_with("PID|1||PW7P3^^^"));
             assert!(!message.contains('{') && !message.contains('\n'));
+            let potassium: f64 = segments[7].split('|').nth(5).unwrap().parse().unwrap();
+            assert!((3.5..=5.1).contains(&potassium), "{potassium}");
         }
     }
 
@@ -291,8 +304,10 @@ mod tests {
         let json =
             format!("{{\"header\": {{\"text\": \"a \\\" b\", \"time\": \"{time}\", \"id\": \"PW7P3-12\"}}}}");
         assert_eq!(read(json.as_bytes()), Some(wanted.clone()));
-        let json = format!("{{\"id\": \"PW7P3-12\", \"time\": \"{at}\"}}");
-        assert_eq!(read(json.as_bytes()), Some(wanted));
+        for time in [at.to_string(), at.to_string().replace('Z', "+00:00")] {
+            let json = format!("{{\"id\": \"PW7P3-12\", \"time\": \"{time}\"}}");
+            assert_eq!(read(json.as_bytes()), Some(wanted.clone()));
+        }
     }
 
     #[test]
