@@ -1,2 +1,39 @@
-//! x
-fn main() {}
+//! `portway`: one binary for the engine, and for those who look after it.
+
+use std::process::{ExitCode, Termination};
+
+use clap::Parser;
+use portway::cli::{Cli, Command};
+use portway::commands;
+use portway::output::{Exit, Output};
+use portway::wiring::PluginCatalog;
+use portway_config::Draft;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut output = Output::of_process(cli.format());
+    if matches!(cli.command, Command::CompileComponent) {
+        // Before anything is started: this process lives under narrow limits.
+        return portway_runtime::compile_child_main();
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    match runtime {
+        Ok(runtime) => {
+            let exit = runtime.block_on(commands::dispatch(cli.command, &mut output, judge));
+            // A thread that hangs in a file system must not keep the process.
+            runtime.shutdown_background();
+            exit.report()
+        }
+        Err(error) => {
+            output.error(&anyhow::Error::new(error).context("cannot start threads"), None);
+            Exit::Failed.report()
+        }
+    }
+}
+
+/// Adds to a project's problems what only its plugins know.
+async fn judge(draft: &mut Draft) {
+    if let Some(catalog) = draft.project().map(PluginCatalog::of) {
+        draft.check_plugins(&catalog);
+    }
+}

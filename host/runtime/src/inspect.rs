@@ -15,8 +15,8 @@ pub const CONTRACT: &str = "0.1";
 
 /// WIT interfaces of `portway:host` that are linked.
 const SERVICES: &[&str] = &["log", "progress", "text", "blobs", "files", "connect", "http"];
-/// WIT interfaces of `portway:plugin` that carry types alone.
-const TYPES: &[&str] = &["types"];
+/// WIT interfaces of `portway:plugin` a component may import: for their types alone.
+const TYPES: &[&str] = &["types", "sender"];
 /// WASI packages that are linked, in 0.2.
 const WASI: &[&str] = &["cli", "clocks", "filesystem", "io", "random", "sockets"];
 
@@ -25,6 +25,11 @@ struct Name<'a> {
     package: &'a str,
     interface: &'a str,
     version: &'a str,
+}
+
+/// The manifest of a component that this engine could load, without compiling it.
+pub fn read_manifest(name: &str, bytes: &[u8]) -> Result<Manifest, LoadError> {
+    inspect(name, bytes)
 }
 
 /// Refuses what cannot be a plugin of this engine, with a sentence that says what to do.
@@ -99,7 +104,7 @@ impl<'a> Surface<'a> {
         let mut kinds = Vec::new();
         let exports = self.exports.iter().filter_map(|export| Name::parse(export));
         for export in exports.filter(|export| export.package == "portway:plugin") {
-            if TYPES.contains(&export.interface) {
+            if export.interface == "types" {
                 continue;
             }
             if !speaks_ours(export.version) {

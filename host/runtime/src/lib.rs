@@ -39,7 +39,7 @@ pub use batch::{Batch, MESSAGES_MAX};
 pub use compile::{CompileError, compile_child_main};
 pub use fault::{Call, CallError, Fault, FaultKind};
 pub use http_sender::HttpSender;
-pub use inspect::CONTRACT;
+pub use inspect::{CONTRACT, read_manifest};
 pub use load::LoadError;
 pub use manifest::{Manifest, ManifestError, PluginKind, SECTION as MANIFEST_SECTION, Slot, SlotKind, WantedLimits};
 pub use opening::{CallLimits, Grant, Grants, Isolation, Level, Observer, Opening, Unobserved};

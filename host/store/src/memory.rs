@@ -172,7 +172,7 @@ impl Store for MemoryStore {
             let interfaces = inner.live.register(topology);
             inner.registered = true;
             inner.changed(Change::Register(topology.clone()), Durability::Strict);
-            Ok(Registered { interfaces, unclean })
+            Ok(Registered { interfaces, unclean, store: "memory".into() })
         })
         .await
     }

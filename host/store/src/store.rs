@@ -30,6 +30,9 @@ pub struct Registered {
     pub interfaces: Vec<(InterfaceId, Vec<DestinationId>)>,
     /// The last engine did not stop in order: what it had in hand is suspect.
     pub unclean: bool,
+    /// The store's own name, drawn when it was made and kept for its life: with it a message's id
+    /// is unique in the world.
+    pub store: String,
 }
 
 /// A durable store of messages, their deliveries and what was done to them.

@@ -86,7 +86,7 @@ fn read_component(name: &str, path: &std::path::Path) -> Result<Component, Strin
 }
 
 fn look_at(name: &str, bytes: Arc<[u8]>) -> Result<Component, String> {
-    let manifest = portway_runtime::inspect(name, &bytes).map_err(|error| format!("{error}; {}", error.hint()))?;
+    let manifest = portway_runtime::read_manifest(name, &bytes).map_err(|error| format!("{error}; {}", error.hint()))?;
     Ok(Component { bytes, manifest })
 }
 

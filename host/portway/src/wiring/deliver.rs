@@ -10,17 +10,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use portway_engine::ports::{Deliver, Routed, Run, RunReport, Stop, Verdict};
+use portway_engine::ports::{Clock, Deliver, Routed, Run, RunReport, Stop, Verdict};
 use portway_model::{
     Answer, DestinationId, Envelope, Failure, InterfaceId, Later, Output, SendVerdict, TransformVerdict,
 };
 use portway_runtime::{Batch, Call, CallError, Fault, FaultKind, HttpSender, Sender, Transformer};
+
+use super::latency::LatencyCounts;
 
 /// Delivers for every destination of a project.
 pub struct Delivery {
     /// Names the store in idempotency keys.
     pub store: String,
     pub destinations: HashMap<DestinationId, Destination>,
+    pub clock: Arc<dyn Clock>,
 }
 
 /// What a destination is made of.
@@ -29,6 +32,7 @@ pub struct Destination {
     pub target: Target,
     /// Wall time of one call of a plugin.
     pub timeout: Duration,
+    pub latency: Arc<LatencyCounts>,
 }
 
 /// Where a destination's messages end up.
@@ -73,11 +77,33 @@ impl Deliver for Delivery {
         if ending.stop.is_none() {
             pass.send(&mut steps, &mut ending).await;
         }
-        let verdicts = steps.into_iter().map(|step| match step {
-            Step::Done(verdict) => verdict,
-            Step::Ready(_) => Verdict::Untried,
-        });
-        RunReport { verdicts: verdicts.collect(), stop: ending.stop, go_singly: ending.go_singly }
+        let verdicts: Vec<Verdict> = steps.into_iter().map(verdict).collect();
+        self.record_latency(&run, destination, &verdicts);
+        RunReport { verdicts, stop: ending.stop, go_singly: ending.go_singly }
+    }
+}
+
+impl Delivery {
+    /// The times of every destination, to be looked at while it runs.
+    pub fn latencies(&self) -> HashMap<DestinationId, Arc<LatencyCounts>> {
+        self.destinations.iter().map(|(id, destination)| (*id, destination.latency.clone())).collect()
+    }
+
+    fn record_latency(&self, run: &Run, destination: &Destination, verdicts: &[Verdict]) {
+        let now = self.clock.now();
+        for (message, verdict) in run.messages.iter().zip(verdicts) {
+            if matches!(verdict, Verdict::Sent(_) | Verdict::Route(_)) {
+                destination.latency.record(now.since(message.received_at));
+            }
+        }
+    }
+}
+
+/// What did not get to its end was not tried.
+fn verdict(step: Step) -> Verdict {
+    match step {
+        Step::Done(verdict) => verdict,
+        Step::Ready(_) => Verdict::Untried,
     }
 }
 

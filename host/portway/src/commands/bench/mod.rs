@@ -1,0 +1,110 @@
+//! `portway bench`: what this machine reaches, one JSON object a line.
+//!
+//! A benchmark is a program, not a test: it claims nothing and always ends well unless it could
+//! not measure. Run it alone; a busy second core makes a flush forty times slower.
+
+mod acks;
+mod backlog;
+mod engine;
+mod fanout;
+mod figure;
+mod memory;
+mod prefill;
+mod process;
+mod start;
+mod transform;
+
+use std::time::Duration;
+
+use portway_model::Order;
+
+use crate::output::{Exit, Output};
+use figure::Figure;
+
+/// Measures a case and prints its figures.
+///
+/// Every figure comes with the commits behind it, the time of a flush on this disk, the cores
+/// and the load of the machine.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    case: Case,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Case {
+    /// Durable MLLP acknowledgements, closed loop, one file destination draining.
+    Acks {
+        #[arg(long, default_value_t = 16)]
+        connections: usize,
+        #[arg(long, default_value_t = 5)]
+        seconds: u64,
+    },
+    /// `oru-to-json` on one core, fuel on.
+    Transform {
+        #[arg(long, default_value_t = 5)]
+        seconds: u64,
+        /// Messages in a call.
+        #[arg(long, default_value_t = 64)]
+        batch: usize,
+    },
+    /// Messages that wait at the start, one file destination in append mode.
+    Backlog {
+        #[arg(long, default_value_t = 100_000)]
+        messages: u64,
+        /// `strict`, `key` or `none`.
+        #[arg(long, default_value = "strict", value_parser = order)]
+        order: Order,
+    },
+    /// One message to many file destinations, no transform.
+    Fanout {
+        #[arg(long, default_value_t = 25)]
+        destinations: usize,
+        #[arg(long, default_value_t = 8_000)]
+        messages: u64,
+        #[arg(long, default_value_t = 16)]
+        connections: usize,
+    },
+    /// Time to ready, memory and idle processor time of a project with many interfaces.
+    Start {
+        #[arg(long, default_value_t = 1_001)]
+        interfaces: usize,
+        /// Messages that wait.
+        #[arg(long, default_value_t = 0)]
+        waiting: u64,
+    },
+    /// Memory with many messages waiting beside memory with few: as they are, behind a blocked
+    /// lane, and waiting for a retry.
+    Memory {
+        #[arg(long, default_value_t = 1_000_000)]
+        many: u64,
+        #[arg(long, default_value_t = 100)]
+        few: u64,
+    },
+}
+
+fn order(text: &str) -> Result<Order, String> {
+    match text {
+        "strict" => Ok(Order::Strict),
+        "key" => Ok(Order::Key),
+        "none" => Ok(Order::None),
+        _ => Err("one of strict, key, none".to_owned()),
+    }
+}
+
+pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
+    let figures = match args.case {
+        Case::Acks { connections, seconds } => acks::measure(connections, Duration::from_secs(seconds)).await,
+        Case::Transform { seconds, batch } => transform::measure(Duration::from_secs(seconds), batch).await,
+        Case::Backlog { messages, order } => backlog::measure(messages, order).await,
+        Case::Fanout { destinations, messages, connections } => {
+            fanout::measure(destinations, messages, connections).await
+        }
+        Case::Start { interfaces, waiting } => start::measure(interfaces, waiting).await,
+        Case::Memory { many, few } => memory::measure(many, few).await,
+    };
+    for figure in figures? {
+        output.data(&figure, Figure::text)?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,219 @@
+//! From a project's settings to the parts of an engine: plugins loaded, destinations and
+//! sources opened, settings translated.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use portway_admin::views;
+use portway_config::{
+    DestinationSettings, Durability, InterfaceSettings, LimitSettings, PluginUse, Project, Role, SourceSettings,
+};
+use portway_engine::ports::Clock;
+use portway_engine::settings as engine;
+use portway_model::{DestinationId, GroupId, InterfaceId, Tier};
+use portway_net::listen::{ListenSettings, TlsFiles};
+use portway_runtime::{LoadError, OpeningError, Plugin, PluginKind, Runtime, StreamSource};
+use portway_store::Registered;
+
+use super::catalog::{FindError, PluginCatalog};
+use super::deliver::{Delivery, Destination, Target};
+use super::names::Names;
+use super::observer::PluginObserver;
+use super::openings::{self, Owner};
+
+/// Why a project's plugins cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum AssembleError {
+    #[error(transparent)]
+    Find(#[from] FindError),
+    #[error("{error}; {}", error.hint())]
+    Load { error: LoadError },
+    #[error(transparent)]
+    Opening(#[from] OpeningError),
+    #[error("destination `{destination}` of interface `{interface}` has neither a sender nor a route that exists")]
+    NoTarget { interface: String, destination: String },
+}
+
+/// The plugins of a project, each loaded once.
+pub struct Plugins<'a> {
+    runtime: &'a Runtime,
+    catalog: &'a PluginCatalog,
+    loaded: BTreeMap<(Role, String), Plugin>,
+}
+
+impl<'a> Plugins<'a> {
+    pub fn new(runtime: &'a Runtime, catalog: &'a PluginCatalog) -> Self {
+        Plugins { runtime, catalog, loaded: BTreeMap::new() }
+    }
+
+    async fn load(&mut self, role: Role, name: &str) -> Result<Plugin, AssembleError> {
+        let key = (role, name.to_owned());
+        if let Some(plugin) = self.loaded.get(&key) {
+            return Ok(plugin.clone());
+        }
+        let component = self.catalog.find(role, name)?;
+        let loaded = self.runtime.load(name, &component.bytes).await;
+        let plugin = loaded.map_err(|error| AssembleError::Load { error })?;
+        self.loaded.insert(key, plugin.clone());
+        Ok(plugin)
+    }
+
+    /// What was loaded, for people.
+    pub fn views(&self, project: &Project) -> Vec<views::Plugin> {
+        let view = |((_, name), plugin): (&(Role, String), &Plugin)| {
+            let by_path = project.plugins.iter().find(|(own, _)| own.as_str() == name);
+            views::Plugin {
+                name: name.clone(),
+                version: plugin.version().to_owned(),
+                kind: plugin.kind().as_str().to_owned(),
+                digest: plugin.digest().to_owned(),
+                path: by_path.map(|(_, own)| own.path.value.as_path().display().to_string()),
+                replaces: by_path.is_some_and(|(_, own)| own.replaces),
+            }
+        };
+        self.loaded.iter().map(view).collect()
+    }
+}
+
+/// Every destination of a project, opened; nothing of a plugin has run yet.
+pub async fn delivery(
+    project: &Project,
+    plugins: &mut Plugins<'_>,
+    names: &Names,
+    (store, clock): (String, Arc<dyn Clock>),
+) -> Result<Delivery, AssembleError> {
+    let mut destinations = HashMap::new();
+    for interface in &project.interfaces {
+        for settings in &interface.destinations {
+            let (of, name) = (interface.name.as_str(), settings.name.value.as_str());
+            if let Some(id) = names.destination(of, name) {
+                let opened = destination(of, settings, &project.limits, plugins, names).await?;
+                destinations.insert(id, opened);
+            }
+        }
+    }
+    Ok(Delivery { store, destinations, clock })
+}
+
+async fn destination(
+    interface: &str,
+    settings: &DestinationSettings,
+    limits: &LimitSettings,
+    plugins: &mut Plugins<'_>,
+    names: &Names,
+) -> Result<Destination, AssembleError> {
+    let owner = Owner { interface, destination: settings.name.value.as_str() };
+    let mut transforms = Vec::with_capacity(settings.transform.len());
+    for transform in &settings.transform {
+        let plugin = plugins.load(Role::Transform, transform.plugin.value.as_str()).await?;
+        transforms.push(plugin.transformer(opening(&owner, transform, &plugin, limits))?);
+    }
+    let route = settings.route.as_ref().and_then(|route| names.interface(route.value.as_str()));
+    let target = match (&settings.sender, route) {
+        (Some(sender), _) => {
+            let plugin = plugins.load(Role::Sender, sender.plugin.value.as_str()).await?;
+            let opening = opening(&owner, sender, &plugin, limits);
+            match plugin.kind() {
+                PluginKind::HttpSender => Target::HttpSender(plugin.http_sender(opening)?),
+                PluginKind::Sender | PluginKind::Transform | PluginKind::StreamSource => {
+                    Target::Sender(plugin.sender(opening)?)
+                }
+            }
+        }
+        (None, Some(target)) => Target::Route(target),
+        (None, None) => {
+            let (interface, destination) = (interface.to_owned(), owner.destination.to_owned());
+            return Err(AssembleError::NoTarget { interface, destination });
+        }
+    };
+    Ok(Destination { transforms, target, timeout: settings.timeout, latency: Arc::default() })
+}
+
+fn opening(
+    owner: &Owner<'_>,
+    plugin_use: &PluginUse,
+    plugin: &Plugin,
+    limits: &LimitSettings,
+) -> portway_runtime::Opening {
+    let observer = PluginObserver::new(owner.interface, owner.destination, plugin.name());
+    openings::of_use(owner, plugin_use, plugin.manifest(), limits, observer)
+}
+
+/// An interface's source, opened, and who listens to it.
+pub async fn source(
+    interface: &str,
+    settings: &SourceSettings,
+    limits: &LimitSettings,
+    plugins: &mut Plugins<'_>,
+) -> Result<(StreamSource, Arc<PluginObserver>), AssembleError> {
+    let plugin = plugins.load(Role::Source, settings.plugin.value.as_str()).await?;
+    let observer = PluginObserver::new(interface, "", plugin.name());
+    let text = settings.settings.to_text();
+    let opening = openings::of_source(interface, text, plugin.manifest(), limits, observer.clone());
+    Ok((plugin.stream_source(opening)?, observer))
+}
+
+pub fn listen(settings: &SourceSettings) -> ListenSettings {
+    ListenSettings {
+        address: settings.listen.value,
+        connections_max: settings.connections_max,
+        idle_timeout: settings.idle_timeout,
+        frame_timeout: settings.frame_timeout,
+        keepalive: (!settings.keepalive.is_zero()).then_some(settings.keepalive),
+        allow: settings.allow.clone(),
+        tls: settings.tls.as_ref().map(|tls| TlsFiles {
+            certificate: tls.certificate.value.as_path().to_owned(),
+            key: tls.key.value.as_path().to_owned(),
+        }),
+    }
+}
+
+/// What the engine is told of the project.
+pub fn engine_settings(project: &Project, registered: &Registered) -> engine::EngineSettings {
+    let pairs = project.interfaces.iter().zip(&registered.interfaces);
+    let interfaces = pairs.map(|(interface, (id, destinations))| interface_settings(project, interface, *id, destinations));
+    engine::EngineSettings { interfaces: interfaces.collect(), limits: limits(&project.limits) }
+}
+
+fn interface_settings(
+    project: &Project,
+    interface: &InterfaceSettings,
+    id: InterfaceId,
+    numbers: &[DestinationId],
+) -> engine::InterfaceSettings {
+    let destinations = interface.destinations.iter().zip(numbers).map(|(settings, id)| engine::DestinationSettings {
+        id: *id,
+        name: settings.name.value.as_str().to_owned(),
+        order: settings.order,
+        concurrency: settings.concurrency,
+        retry: settings.retry.policy(),
+        on_quarantine: settings.on_quarantine,
+        run_max: settings.run_max,
+    });
+    engine::InterfaceSettings {
+        id,
+        group: GroupId(id.0),
+        name: interface.name.as_str().to_owned(),
+        tier: Tier(0),
+        durability: match interface.durability {
+            Durability::Strict => portway_store::Durability::Strict,
+            Durability::Relaxed => portway_store::Durability::Relaxed,
+        },
+        dedupe_window: interface.dedupe_window,
+        keep: interface.keep.unwrap_or(project.store.keep),
+        destinations: destinations.collect(),
+    }
+}
+
+fn limits(settings: &LimitSettings) -> engine::Limits {
+    engine::Limits {
+        batch_messages_max: settings.batch_messages_max as usize,
+        batch_bytes_max: settings.batch_bytes_max.as_usize(),
+        intake_bytes_max: settings.intake_bytes_max.as_usize(),
+        waiting_bytes_max: settings.waiting_bytes_max.as_usize(),
+        waiting_max: settings.waiting_max as usize,
+        runs_max: settings.runs_max as usize,
+        unflushed_max: settings.unflushed_max as usize,
+        prune_every: settings.prune_every,
+    }
+}

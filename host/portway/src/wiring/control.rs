@@ -1,0 +1,409 @@
+//! What the local API asks of a running engine, answered from its parts.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use portway_admin::views::{self, Time};
+use portway_admin::{Action, ActionKind, Control, ControlError, ControlErrorKind, params};
+use portway_config::{DestinationSettings, InterfaceSettings, Project};
+use portway_engine::EngineHandle;
+use portway_engine::ports::Clock;
+use portway_model::{DestinationId, MessageId};
+use portway_sources::DriverHandle;
+use portway_store::{ActionOutcome, ListMessages, MessageView, QueueView, Store, StoreError};
+use portway_store_sqlite::SqliteStore;
+
+use super::clock::SystemClock;
+use super::latency::LatencyCounts;
+use super::names::Names;
+use super::observer::PluginObserver;
+use super::picture;
+
+/// What is seen of an interface that listens.
+pub struct InterfaceParts {
+    pub driver: DriverHandle,
+    pub address: SocketAddr,
+    pub observer: Arc<PluginObserver>,
+}
+
+/// The deliveries' times, by destination.
+pub type Latencies = HashMap<DestinationId, Arc<LatencyCounts>>;
+
+/// A running engine as the API sees it.
+pub struct EngineControl {
+    project: Project,
+    names: Names,
+    engine: EngineHandle,
+    store: Arc<SqliteStore>,
+    /// In the order of the project's interfaces; none: only routes lead to it.
+    parts: Vec<Option<InterfaceParts>>,
+    plugins: Vec<views::Plugin>,
+    latencies: Latencies,
+    started_at: Time,
+    started: Instant,
+    is_stopping: AtomicBool,
+}
+
+impl EngineControl {
+    pub fn new(
+        project: Project,
+        names: Names,
+        engine: EngineHandle,
+        store: Arc<SqliteStore>,
+        parts: Vec<Option<InterfaceParts>>,
+        (plugins, latencies): (Vec<views::Plugin>, Latencies),
+    ) -> Self {
+        EngineControl {
+            project,
+            names,
+            engine,
+            store,
+            parts,
+            plugins,
+            latencies,
+            started_at: Time(SystemClock::new().now()),
+            started: Instant::now(),
+            is_stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// From now on the engine says that it stops.
+    pub fn stopping(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
+    }
+
+    fn state(&self, is_ready: bool) -> views::EngineState {
+        match (self.is_stopping.load(Ordering::Relaxed), is_ready) {
+            (true, _) => views::EngineState::Stopping,
+            (false, true) => views::EngineState::Running,
+            (false, false) => views::EngineState::Starting,
+        }
+    }
+
+    fn interface(
+        &self,
+        interface: &InterfaceSettings,
+        parts: Option<&InterfaceParts>,
+        engine: &portway_engine::Status,
+        queues: &HashMap<DestinationId, QueueView>,
+    ) -> views::Interface {
+        let name = interface.name.as_str();
+        let destinations = interface.destinations.iter().filter_map(|settings| {
+            let id = self.names.destination(name, settings.name.value.as_str())?;
+            let status = engine.destinations.iter().find(|status| status.id == id);
+            let (own, order) = (settings.name.value.as_str(), order_word(settings));
+            let view = picture::destination(own, target_words(settings), order, status, queues, id);
+            let latency = self.latencies.get(&id).map(|counts| counts.view()).unwrap_or_default();
+            Some(views::Destination { latency, ..view })
+        });
+        let source = parts.map(|parts| parts.driver.status());
+        let refusals = source.as_ref().map(|source| {
+            let all = source.connections_refused.iter().chain(&source.refused_by).chain(&source.not_stored_by);
+            picture::counts(all.map(|(code, count)| (code.as_str(), *count)))
+        });
+        views::Interface {
+            name: name.to_owned(),
+            listener: parts.zip(source.as_ref()).zip(interface.source.as_ref()).map(|((parts, source), settings)| {
+                views::Listener {
+                    plugin: settings.plugin.value.as_str().to_owned(),
+                    address: parts.address.to_string(),
+                    tls: settings.tls.is_some(),
+                    connections: source.connections,
+                    connections_max: source.connections_max,
+                    accepted: source.connections_total,
+                }
+            }),
+            items: source.as_ref().map(items).unwrap_or_default(),
+            refusals: refusals.unwrap_or_default(),
+            notices: parts.map(|parts| parts.observer.notices()).unwrap_or_default(),
+            destinations: destinations.collect(),
+        }
+    }
+
+    fn message(&self, view: MessageView) -> views::Message {
+        views::Message {
+            id: view.id,
+            interface: self.names.interface_name(view.interface),
+            status: view.status,
+            received_at: Time(view.received_at),
+            stored_at: Time(view.stored_at),
+            occurred_at: view.occurred_at.map(Time),
+            key: view.key,
+            dedupe: view.dedupe,
+            body_bytes: view.body_bytes,
+            origin: view.origin,
+            origin_kind: view.origin_kind.map(str::to_owned),
+        }
+    }
+
+    fn interface_id(&self, name: &str) -> Result<portway_model::InterfaceId, ControlError> {
+        self.names.interface(name).ok_or_else(|| not_found("no-interface", format!("there is no interface `{name}`")))
+    }
+
+    fn destination_id(&self, interface: &str, name: &str) -> Result<DestinationId, ControlError> {
+        self.interface_id(interface)?;
+        let text = || format!("interface `{interface}` has no destination `{name}`");
+        self.names.destination(interface, name).ok_or_else(|| not_found("no-destination", text()))
+    }
+}
+
+#[async_trait]
+impl Control for EngineControl {
+    async fn health(&self) -> views::Health {
+        match self.engine.status().await {
+            Ok(status) => {
+                let intake_open = status.ready && status.intake.closed.is_none();
+                views::Health { state: self.state(status.ready), intake_open }
+            }
+            Err(_) => views::Health { state: views::EngineState::Stopping, intake_open: false },
+        }
+    }
+
+    async fn status(&self) -> Result<views::Status, ControlError> {
+        let engine = self.engine.status().await.map_err(|error| failed("engine", chain(&error)))?;
+        let queues = self.store.list_queues().await.map_err(unavailable)?;
+        let queues: HashMap<_, _> = queues.into_iter().map(|queue| (queue.destination, queue)).collect();
+        let pairs = self.project.interfaces.iter().zip(&self.parts);
+        Ok(views::Status {
+            engine: views::Engine {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                project: self.project.dir.display().to_string(),
+                state: self.state(engine.ready),
+                started_at: self.started_at,
+                uptime_s: self.started.elapsed().as_secs(),
+                process_id: std::process::id(),
+            },
+            intake: picture::intake(&engine.intake),
+            commits: picture::commits(&engine.commits),
+            store: views::Store {
+                path: self.project.store.path.as_path().display().to_string(),
+                free_bytes: engine.intake.free_bytes,
+                log_bytes: engine.intake.log_bytes,
+                pruned: engine.intake.pruned,
+            },
+            memory: picture::memory(&engine.memory),
+            interfaces: pairs.map(|(one, parts)| self.interface(one, parts.as_ref(), &engine, &queues)).collect(),
+            plugins: self.plugins.clone(),
+        })
+    }
+
+    async fn list_messages(&self, list: params::ListMessages) -> Result<views::MessagePage, ControlError> {
+        let interface = list.interface.as_deref().map(|name| self.interface_id(name)).transpose()?;
+        let destination = match (&list.interface, &list.destination) {
+            (_, None) => None,
+            (Some(interface), Some(name)) => Some(self.destination_id(interface, name)?),
+            (None, Some(_)) => {
+                let text = "a destination is named together with its interface";
+                return Err(ControlError::new(ControlErrorKind::Invalid, "no-interface", text));
+            }
+        };
+        let query = ListMessages { interface, status: list.status, destination, before: list.cursor, limit: list.limit };
+        let page = self.store.list_messages(&query).await.map_err(unavailable)?;
+        let items = page.items.into_iter().map(|view| self.message(view)).collect();
+        Ok(views::MessagePage { items, next: page.next })
+    }
+
+    async fn get_message(&self, id: MessageId) -> Result<Option<views::MessageDetail>, ControlError> {
+        let Some(view) = self.store.get_message(id).await.map_err(unavailable)? else {
+            return Ok(None);
+        };
+        let deliveries = self.store.list_deliveries(id).await.map_err(unavailable)?;
+        let attempts = self.store.list_attempts(id).await.map_err(unavailable)?;
+        let actions = self.store.list_actions(id).await.map_err(unavailable)?;
+        let name = |id| self.names.destination_name(id);
+        Ok(Some(views::MessageDetail {
+            attributes: view.attributes.pairs().to_vec(),
+            message: self.message(view),
+            deliveries: deliveries.into_iter().map(|one| delivery(name(one.destination), one)).collect(),
+            attempts: attempts.into_iter().map(|one| attempt(name(one.destination), one)).collect(),
+            actions: actions.into_iter().map(|one| action_record(one.destination.map(name), one)).collect(),
+        }))
+    }
+
+    async fn get_body(&self, id: MessageId) -> Result<Option<Bytes>, ControlError> {
+        let messages = self.store.load_messages(&[id]).await.map_err(unavailable)?;
+        Ok(messages.into_iter().next().map(|message| message.body))
+    }
+
+    async fn act(&self, action: Action) -> Result<views::ActionDone, ControlError> {
+        let view = self.store.get_message(action.message).await.map_err(unavailable)?;
+        let view = view.ok_or_else(|| no_message(action.message))?;
+        let interface = self.names.interface_name(view.interface);
+        let destination = action.destination.as_deref().map(|name| self.destination_id(&interface, name)).transpose()?;
+        let asked = portway_store::Action {
+            message: view.id,
+            destination,
+            kind: match action.kind {
+                // Whether a delivery keeps its lane is decided by the engine, from its destination's policy.
+                ActionKind::Resend => portway_store::ActionKind::Resend { keep_lane: false },
+                ActionKind::Dismiss => portway_store::ActionKind::Dismiss,
+            },
+            author: action.author,
+            reason: action.reason,
+        };
+        let conflict = |code, text| ControlError::new(ControlErrorKind::Conflict, code, text);
+        match self.engine.act(asked).await.map_err(|error| failed("not-done", chain(&error)))? {
+            ActionOutcome::Done(changed) if changed.is_empty() => {
+                let text = format!("message {} has no delivery that can be {}", view.id, past(action.kind));
+                Err(conflict("nothing-fits", text))
+            }
+            ActionOutcome::Done(changed) => Ok(views::ActionDone {
+                message: view.id,
+                action: action.kind.as_str().to_owned(),
+                destinations: changed.iter().map(|(id, ..)| self.names.destination_name(*id)).collect(),
+            }),
+            ActionOutcome::NoMessage => Err(no_message(view.id)),
+            ActionOutcome::NoBody => Err(conflict("no-body", format!("message {} has no body any more", view.id))),
+        }
+    }
+
+    async fn resume(&self, interface: &str, destination: &str) -> Result<(), ControlError> {
+        let id = self.destination_id(interface, destination)?;
+        self.engine.resume(id).await;
+        Ok(())
+    }
+
+    async fn backup(&self, target: &Path) -> Result<views::Backup, ControlError> {
+        let began = Instant::now();
+        self.store.backup(target).await.map_err(|error| failed("backup", chain(&error)))?;
+        let bytes = std::fs::metadata(target).map_or(0, |metadata| metadata.len());
+        let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(views::Backup { file: target.display().to_string(), bytes, took_ms })
+    }
+
+    async fn list_refusals(&self) -> Result<Vec<views::Refused>, ControlError> {
+        let mut refused = Vec::new();
+        for (interface, parts) in self.project.interfaces.iter().zip(&self.parts) {
+            let Some(parts) = parts else {
+                continue;
+            };
+            refused.extend(refusals_of(interface.name.as_str(), parts));
+        }
+        refused.sort_by_key(|one| std::cmp::Reverse(one.at));
+        Ok(refused)
+    }
+}
+
+/// Those whose bytes were kept, then connections that never got as far, by reason.
+fn refusals_of(interface: &str, parts: &InterfaceParts) -> Vec<views::Refused> {
+    let kept = parts.driver.refusals().into_iter().map(|refusal| views::Refused {
+        interface: interface.to_owned(),
+        reason: refusal.failure.code.clone(),
+        count: 1,
+        at: Some(Time(refusal.at)),
+        peer: Some(refusal.peer.to_string()),
+        text: Some(format!("{}\n{}", refusal.failure.text, refusal.shown())),
+    });
+    let status = parts.driver.status();
+    let counted = status.connections_refused.into_iter().map(|(reason, count)| views::Refused {
+        interface: interface.to_owned(),
+        reason,
+        count,
+        at: None,
+        peer: None,
+        text: None,
+    });
+    kept.chain(counted).collect()
+}
+
+fn items(source: &portway_sources::SourceStatus) -> views::Items {
+    views::Items {
+        messages: source.messages,
+        refused: source.refused,
+        controls: source.control,
+        settled: source.answered + source.unanswered,
+        answered: source.answered,
+    }
+}
+
+fn delivery(destination: String, view: portway_store::DeliveryView) -> views::Delivery {
+    views::Delivery {
+        destination,
+        state: view.state,
+        lane: view.lane.number(),
+        round: view.round.0,
+        attempts: view.attempts.0,
+        due_at: view.due_at.map(Time),
+        finished_at: view.finished_at.map(Time),
+        reason: view.reason,
+    }
+}
+
+fn attempt(destination: String, view: portway_store::AttemptView) -> views::Attempt {
+    views::Attempt {
+        destination,
+        round: view.round.0,
+        number: view.number.0,
+        started_at: Time(view.started_at),
+        took_ms: view.took_ms,
+        outcome: view.outcome.to_owned(),
+        text: view.text,
+    }
+}
+
+fn action_record(destination: Option<String>, view: portway_store::ActionView) -> views::ActionRecord {
+    views::ActionRecord {
+        at: Time(view.at),
+        destination,
+        action: view.action.to_owned(),
+        author: view.author,
+        reason: view.reason,
+    }
+}
+
+fn order_word(settings: &DestinationSettings) -> &'static str {
+    match settings.order {
+        portway_model::Order::Strict => "strict",
+        portway_model::Order::Key => "key",
+        portway_model::Order::None => "none",
+    }
+}
+
+fn target_words(settings: &DestinationSettings) -> String {
+    match (&settings.sender, &settings.route) {
+        (Some(sender), _) => sender.plugin.value.as_str().to_owned(),
+        (None, Some(route)) => format!("route {}", route.value),
+        (None, None) => String::new(),
+    }
+}
+
+fn past(kind: ActionKind) -> &'static str {
+    match kind {
+        ActionKind::Resend => "resent",
+        ActionKind::Dismiss => "dismissed",
+    }
+}
+
+fn not_found(code: &'static str, text: String) -> ControlError {
+    ControlError::new(ControlErrorKind::NotFound, code, text)
+}
+
+fn no_message(id: MessageId) -> ControlError {
+    not_found("no-message", format!("there is no message {id}"))
+}
+
+fn failed(code: &'static str, text: String) -> ControlError {
+    ControlError::new(ControlErrorKind::Failed, code, text)
+}
+
+fn unavailable(error: StoreError) -> ControlError {
+    ControlError::new(ControlErrorKind::Unavailable, "store", chain(&error))
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,22 @@
+//! The one place that wires everything: a project becomes a running engine.
+//!
+//! Each part here joins two crates that do not know each other; none has logic of its own but
+//! `deliver`, where faults of plugins become verdicts on messages.
+
+mod assemble;
+pub mod catalog;
+mod clock;
+mod control;
+mod deliver;
+mod embedded;
+mod latency;
+mod names;
+mod observer;
+mod openings;
+mod picture;
+mod running;
+
+pub use catalog::PluginCatalog;
+pub use clock::SystemClock;
+pub use names::topology;
+pub use running::{Running, StartError};

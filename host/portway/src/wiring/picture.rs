@@ -1,0 +1,162 @@
+//! The engine's own picture of itself, in the words of the API.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use portway_admin::views::{self, Time};
+use portway_engine::status::{
+    BlockedLane, CommitStatus, Counts, DestinationState, DestinationStatus, IntakeStatus, MemoryStatus,
+};
+use portway_model::{DestinationId, Failure};
+use portway_store::QueueView;
+
+pub fn reason(failure: &Failure) -> views::Reason {
+    views::Reason { code: failure.code.clone(), text: failure.text.clone() }
+}
+
+pub fn counts<'a>(counts: impl IntoIterator<Item = (&'a str, u64)>) -> Vec<views::Count> {
+    let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+    counts.map(|(reason, count)| views::Count { reason: reason.to_owned(), count }).collect()
+}
+
+pub fn intake(intake: &IntakeStatus) -> views::Intake {
+    views::Intake {
+        closed: intake.closed.as_ref().map(reason),
+        waiting: intake.waiting,
+        stored: intake.stored,
+        duplicates: intake.duplicates,
+        refused: counts(intake.refused.iter().copied()),
+    }
+}
+
+pub fn commits(commits: &CommitStatus) -> views::Commits {
+    let elapsed = commits.elapsed.as_secs_f64();
+    views::Commits {
+        commits: commits.commits,
+        strict: commits.strict,
+        messages: commits.messages,
+        results: commits.results,
+        failures: commits.failures,
+        mean_ms: millis(commits.mean()),
+        p50_ms: quantile_ms(&commits.by_duration, 0.5),
+        p99_ms: quantile_ms(&commits.by_duration, 0.99),
+        busy_ratio: if elapsed > 0.0 { commits.busy.as_secs_f64() / elapsed } else { 0.0 },
+        busy_ms: millis(commits.busy),
+    }
+}
+
+pub fn memory(memory: &MemoryStatus) -> views::Memory {
+    views::Memory {
+        resident_bytes: resident_bytes(),
+        waiting: memory.waiting as u64,
+        body_bytes: (memory.carried_bytes + memory.loaded_bytes) as u64,
+        runs: memory.runs as u64,
+    }
+}
+
+/// A destination, from what the engine knows and what waits in the store.
+pub fn destination(
+    name: &str,
+    to: String,
+    order: &str,
+    status: Option<&DestinationStatus>,
+    queues: &HashMap<DestinationId, QueueView>,
+    id: DestinationId,
+) -> views::Destination {
+    let queue = queues.get(&id);
+    let (state, why, since, until) = state(status.map(|status| &status.state));
+    let blocked = status.map(|status| status.blocked.iter().map(blocked_lane).collect());
+    views::Destination {
+        name: name.to_owned(),
+        to,
+        order: order.to_owned(),
+        state,
+        why,
+        since,
+        until,
+        waiting: queue.map_or(0, |queue| queue.waiting),
+        oldest: queue.and_then(|queue| queue.oldest).map(Time),
+        quarantined: queue.map_or(0, |queue| queue.quarantined),
+        runs: status.map_or(0, |status| u64::from(status.runs)),
+        lanes_blocked: status.map_or(0, |status| u64::from(status.lanes_blocked)),
+        blocked: blocked.unwrap_or_default(),
+        counts: status.map(|status| delivery_counts(&status.counts)).unwrap_or_default(),
+        latency: views::DeliveryLatency::default(),
+    }
+}
+
+type State = (views::DestinationState, Option<views::Reason>, Option<Time>, Option<Time>);
+
+fn state(state: Option<&DestinationState>) -> State {
+    match state {
+        None | Some(DestinationState::Running) => (views::DestinationState::Running, None, None, None),
+        Some(DestinationState::Waiting { why, since, until }) => {
+            (views::DestinationState::Waiting, Some(reason(why)), Some(Time(*since)), Some(Time(*until)))
+        }
+        Some(DestinationState::Stopped { why, since }) => {
+            (views::DestinationState::Stopped, Some(reason(why)), Some(Time(*since)), None)
+        }
+    }
+}
+
+fn blocked_lane(lane: &BlockedLane) -> views::BlockedLane {
+    views::BlockedLane {
+        lane: lane.lane.number(),
+        message: lane.message.0,
+        why: lane.reason.clone(),
+        attempts: lane.attempts.0,
+        due_at: lane.due_at.map(Time),
+    }
+}
+
+fn delivery_counts(counts: &Counts) -> views::DeliveryCounts {
+    views::DeliveryCounts {
+        sent: counts.sent,
+        filtered: counts.filtered,
+        quarantined: counts.quarantined,
+        retried: counts.retried,
+    }
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1_000.0
+}
+
+/// The upper edge, in milliseconds, of the bucket a quantile falls into. Bucket n ends at
+/// 2^n × 64 µs.
+pub fn quantile_ms(buckets: &[u64], quantile: f64) -> f64 {
+    let total: u64 = buckets.iter().sum();
+    let wanted = (total as f64 * quantile).ceil() as u64;
+    let mut seen = 0;
+    for (n, count) in buckets.iter().enumerate() {
+        seen += count;
+        if seen >= wanted && *count > 0 {
+            return f64::from(64_u32) * 2_f64.powi(i32::try_from(n).unwrap_or(i32::MAX)) / 1_000.0;
+        }
+    }
+    0.0
+}
+
+/// Of this process; none where the system does not say.
+pub fn resident_bytes() -> Option<u64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_is_the_edge_of_its_bucket() {
+        assert!((quantile_ms(&[0, 98, 1, 1], 0.5) - 0.128).abs() < 1e-9);
+        assert!((quantile_ms(&[0, 98, 1, 1], 0.99) - 0.256).abs() < 1e-9);
+        assert!((quantile_ms(&[0, 0], 0.99)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn this_process_needs_memory() {
+        assert!(resident_bytes().is_some_and(|bytes| bytes > 100_000));
+    }
+}
