@@ -59,7 +59,8 @@ impl Batch {
     /// As the guest sees it; large bodies become blobs of this call.
     pub(crate) fn to_wit(&self, guest: &mut Guest, deadline: Moment) -> wit::Batch {
         let mut inline_left = BATCH_INLINE_BYTES_MAX;
-        let messages = self.messages.iter().map(|envelope| message(&mut guest.things, envelope, &mut inline_left));
+        let messages =
+            self.messages.iter().map(|envelope| message(&mut guest.things, envelope, &mut inline_left));
         wit::Batch {
             store: self.store.clone(),
             ordered: self.ordered,

@@ -62,7 +62,9 @@ impl NativeCode {
             match read(path) {
                 Ok(Some(native)) => match adopt(engine, &native) {
                     Ok(component) => return Ok(component),
-                    Err(error) => tracing::warn!(path = %path.display(), %error, "native code is compiled anew"),
+                    Err(error) => {
+                        tracing::warn!(path = %path.display(), %error, "native code is compiled anew")
+                    }
                 },
                 Ok(None) => {}
                 Err(error) => tracing::warn!(path = %path.display(), %error, "native code is compiled anew"),

@@ -90,11 +90,19 @@ impl Charset {
             Charset::Table(encoding) => encode_table(encoding, text),
             Charset::Utf16(ends) => {
                 let units = text.encode_utf16();
-                Ok(units.flat_map(|unit| if ends == Ends::Little { unit.to_le_bytes() } else { unit.to_be_bytes() }).collect())
+                Ok(units
+                    .flat_map(
+                        |unit| if ends == Ends::Little { unit.to_le_bytes() } else { unit.to_be_bytes() },
+                    )
+                    .collect())
             }
             Charset::Utf32(ends) => {
                 let units = text.chars().map(u32::from);
-                Ok(units.flat_map(|unit| if ends == Ends::Little { unit.to_le_bytes() } else { unit.to_be_bytes() }).collect())
+                Ok(units
+                    .flat_map(
+                        |unit| if ends == Ends::Little { unit.to_le_bytes() } else { unit.to_be_bytes() },
+                    )
+                    .collect())
             }
         }
     }

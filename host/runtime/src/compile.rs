@@ -44,9 +44,13 @@ pub enum CompileError {
 impl CompileError {
     pub(crate) const fn hint(&self) -> &'static str {
         match self {
-            CompileError::Invalid(_) => "build the plugin again with a current compiler and without experimental features",
+            CompileError::Invalid(_) => {
+                "build the plugin again with a current compiler and without experimental features"
+            }
             CompileError::Start(_) => "check that the engine's own program file can be read and run",
-            CompileError::TimedOut | CompileError::Died(_) => "make the component smaller; its compilation takes too much time or memory",
+            CompileError::TimedOut | CompileError::Died(_) => {
+                "make the component smaller; its compilation takes too much time or memory"
+            }
         }
     }
 }
@@ -70,7 +74,8 @@ impl Compiler {
         match self {
             Compiler::InProcess => {
                 let (engine, component) = (engine.clone(), component.to_vec());
-                let compiled = tokio::task::spawn_blocking(move || engine.precompile_component(&component)).await;
+                let compiled =
+                    tokio::task::spawn_blocking(move || engine.precompile_component(&component)).await;
                 let compiled = compiled.map_err(|error| CompileError::Died(error.to_string()))?;
                 compiled.map_err(|error| CompileError::Invalid(format!("{error:#}")))
             }

@@ -91,7 +91,10 @@ pub(crate) fn key_in(key: Option<String>, what: &str) -> Result<Option<Key>, Lie
 }
 
 /// Attributes; the host's own names are dropped and counted.
-pub(crate) fn attributes_in(facts: &PluginFacts, mut pairs: Vec<(String, String)>) -> Result<Attributes, Lie> {
+pub(crate) fn attributes_in(
+    facts: &PluginFacts,
+    mut pairs: Vec<(String, String)>,
+) -> Result<Attributes, Lie> {
     let given = pairs.len();
     pairs.retain(|(name, _)| !name.starts_with(HOST_PREFIX));
     if pairs.len() < given {
@@ -143,4 +146,55 @@ pub(crate) fn millis_until(deadline: tokio::time::Instant) -> u32 {
 /// One verdict a message, no more and no less.
 pub(crate) fn check_count(what: &str, got: usize, wanted: usize) -> Result<(), Lie> {
     if got == wanted { Ok(()) } else { Err(format!("{got} {what} for {wanted}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::atomic::{AtomicBool, AtomicU64};
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::guest_time::Purity;
+    use crate::output::Throttle;
+    use crate::settings::SystemClock;
+
+    fn facts() -> PluginFacts {
+        PluginFacts {
+            name: "p".into(),
+            digest: String::new(),
+            digest_bytes: [0; 32],
+            purity: Purity::Pure,
+            throttle: Arc::new(Throttle::new(Arc::new(SystemClock::default()))),
+            begins: AtomicBool::new(false),
+            notices: Mutex::new(BTreeSet::new()),
+            dropped_attributes: AtomicU64::new(0),
+            faults: AtomicU64::new(0),
+        }
+    }
+
+    #[test]
+    fn attributes_beyond_their_limits_are_a_lie_and_the_hosts_are_dropped() {
+        let facts = facts();
+        let given = |name: &str, value: String| attributes_in(&facts, vec![(name.to_owned(), value)]);
+        assert!(given("Upper", String::new()).unwrap_err().contains("lower-case"));
+        assert!(given("", String::new()).is_err());
+        assert!(given("a", "x".repeat(VALUE_BYTES_MAX + 1)).unwrap_err().contains("longer than"));
+        assert!(attributes_in(&facts, vec![("a".into(), String::new()); PAIRS_MAX + 1]).is_err());
+        assert_eq!(given("portway.source", "forged".into()).map(|kept| kept.pairs().len()), Ok(0));
+        assert_eq!(facts.dropped_attributes.load(Ordering::Relaxed), 1);
+        assert_eq!(given("type", "ORU".into()).map(|kept| kept.pairs().len()), Ok(1));
+    }
+
+    #[test]
+    fn keys_tickets_and_numbers_have_their_limits() {
+        assert_eq!(key_in(Some(String::new()), "a key"), Ok(None));
+        assert!(key_in(Some("k".repeat(257)), "a key").unwrap_err().contains("257 bytes"));
+        assert!(ticket_in(vec![0; TICKET_BYTES_MAX]).is_ok());
+        assert!(ticket_in(vec![0; TICKET_BYTES_MAX + 1]).is_err());
+        assert_eq!(number_in(U64_END - 1, "occurred-ms"), Ok(U64_END - 1));
+        assert!(number_in(U64_END, "occurred-ms").unwrap_err().contains("2^53"));
+        assert!(small_number_in(U32_END, "timeout-ms").unwrap_err().contains("2^31"));
+        assert!(check_count("verdicts", 2, 3).is_err());
+    }
 }

@@ -66,7 +66,9 @@ pub enum FaultKind {
     OutOfFuel,
     OutOfMemory,
     /// Cancelled at the end of its wall time; waiting in a service it is the network's fault.
-    TimedOut { in_service: bool },
+    TimedOut {
+        in_service: bool,
+    },
     /// Handed over more than a call may copy.
     CopyLimit,
     /// What it answered breaks the contract.

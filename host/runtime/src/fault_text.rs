@@ -28,7 +28,8 @@ pub(crate) fn escape(text: &str, lines: Lines) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         let stays = character == '\t' || (lines == Lines::Many && character == '\n');
-        let turns = matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        let turns =
+            matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         if (character.is_control() && !stays) || turns {
             // Writing to a string cannot fail.
             let _ = write!(shown, "{}", character.escape_default());

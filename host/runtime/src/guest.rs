@@ -279,7 +279,12 @@ impl WasiView for Guest {
 }
 
 impl ResourceLimiter for MemoryUse {
-    fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         let wanted = self.bytes.saturating_add(desired.saturating_sub(current));
         if wanted > self.limit {
             // `Ok(false)` would become an abort inside the guest, and the reason would be lost.
@@ -289,7 +294,12 @@ impl ResourceLimiter for MemoryUse {
         Ok(true)
     }
 
-    fn table_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         let wanted = self.elements.saturating_add(desired.saturating_sub(current));
         if wanted > TABLE_ELEMENTS_MAX {
             return Err(Halt::OutOfMemory { wanted, limit: TABLE_ELEMENTS_MAX }.into());

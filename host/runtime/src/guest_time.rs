@@ -148,3 +148,48 @@ impl TryRng for GuestRandom {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::SystemClock;
+
+    fn draw(random: &mut GuestRandom) -> [u64; 3] {
+        std::array::from_fn(|_| random.next_u64())
+    }
+
+    #[test]
+    fn chance_of_a_pure_plugin_comes_from_message_and_plugin() {
+        let mut random = GuestRandom::new(Purity::Pure, [7; 32]);
+        random.reseed(1);
+        let first = draw(&mut random);
+        assert_ne!(draw(&mut random), first);
+        random.reseed(2);
+        let second = draw(&mut random);
+        random.reseed(1);
+        assert_eq!(draw(&mut random), first, "whatever came between");
+        assert_ne!(second, first);
+        let mut other = GuestRandom::new(Purity::Pure, [8; 32]);
+        other.reseed(1);
+        assert_ne!(draw(&mut other), first);
+        assert_eq!(random.seed_of_plugin(), GuestRandom::new(Purity::Pure, [7; 32]).seed_of_plugin());
+        let mut worldly = GuestRandom::new(Purity::Worldly, [7; 32]);
+        worldly.reseed(1);
+        assert_ne!(draw(&mut worldly), first);
+    }
+
+    #[test]
+    fn time_of_a_pure_plugin_is_the_attempts() {
+        let clock = GuestClock::new(Purity::Pure, Arc::new(SystemClock::default()));
+        clock.set(Timestamp(1_234));
+        assert_eq!(HostWallClock::now(&clock), Duration::from_millis(1_234));
+        let reads = || [0; 3].map(|_| HostMonotonicClock::now(&clock));
+        assert_eq!(reads(), [0, 1_000, 2_000]);
+        clock.rewind();
+        assert_eq!(reads(), [0, 1_000, 2_000]);
+        assert_eq!(HostWallClock::now(&clock), Duration::from_millis(1_234));
+        let worldly = GuestClock::new(Purity::Worldly, Arc::new(SystemClock::default()));
+        worldly.set(Timestamp(1_234));
+        assert!(HostWallClock::now(&worldly) > Duration::from_secs(1_000_000_000));
+    }
+}

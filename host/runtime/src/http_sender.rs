@@ -15,9 +15,7 @@ use portway_net::http::{HttpError, HttpRequest, HttpResponse};
 use tokio::time::Instant as Moment;
 
 use crate::batch::{Batch, Opened, Trace};
-use crate::convert::{
-    Lie, body_in, body_of, check_count, small_number_in, ticket_in, trouble_in,
-};
+use crate::convert::{Lie, body_in, body_of, check_count, small_number_in, ticket_in, trouble_in};
 use crate::fault::{Call, CallError};
 use crate::guest::Guest;
 use crate::instance::{Instance, Use, run};
@@ -165,7 +163,12 @@ impl HttpSender {
         Reply { index, outcome, ticket: ask.ticket }
     }
 
-    async fn prepare(&self, batch: &Batch, deadline: Moment, trace: &mut Trace) -> Result<Vec<Plan>, CallError> {
+    async fn prepare(
+        &self,
+        batch: &Batch,
+        deadline: Moment,
+        trace: &mut Trace,
+    ) -> Result<Vec<Plan>, CallError> {
         let mut lease = self.opened.lease(deadline).await?;
         let result = self.prepare_in(&mut lease.instance, &self.opened.user, batch, deadline, trace).await;
         self.opened.release(lease, result)
@@ -185,7 +188,8 @@ impl HttpSender {
         let messages = batch.to_wit(instance.store.data_mut(), deadline);
         let meter = instance.wasi_meter();
         let Instance { exports, store, .. } = &mut *instance;
-        let call = async { exports.http_sender()?.destination().call_prepare(store, resource, &messages).await };
+        let call =
+            async { exports.http_sender()?.destination().call_prepare(store, resource, &messages).await };
         let outcome = run(deadline, &meter, call).await;
         trace.note(instance);
         let plans = match instance.finish(outcome)? {
@@ -229,7 +233,8 @@ async fn judge_in(
 ) -> Result<Vec<SendVerdict>, CallError> {
     let resource = instance.resource(user, deadline).await?;
     let indexes: Vec<u32> = replies.iter().map(|reply| reply.index).collect();
-    let ids = indexes.iter().filter_map(|index| batch.messages.get(*index as usize)).map(|message| message.id.0);
+    let ids =
+        indexes.iter().filter_map(|index| batch.messages.get(*index as usize)).map(|message| message.id.0);
     let fuel = instance.fuel_of(replies.len());
     instance.start(&user.opening.observer, &mut { ids }, fuel, deadline)?;
     let things = &mut instance.store.data_mut().things;
@@ -257,7 +262,9 @@ async fn judge_in(
     let mut read = Vec::with_capacity(verdicts.len());
     for (index, verdict) in indexes.into_iter().zip(verdicts) {
         let verdict = verdict_in(verdict);
-        read.push(verdict.map_err(|lie| instance.lie(format!("verdict of message {index}: {lie}"), Some(index)))?);
+        read.push(
+            verdict.map_err(|lie| instance.lie(format!("verdict of message {index}: {lie}"), Some(index)))?,
+        );
     }
     Ok(read)
 }
@@ -273,7 +280,12 @@ fn plan_in(guest: &mut Guest, plan: wit::Plan, batch: &Batch) -> Result<Plan, Li
                 wit_http::Content::Body(body) => body_in(guest, body)?,
                 wit_http::Content::OfMessage(index) => {
                     let message = batch.messages.get(index as usize);
-                    message.ok_or_else(|| format!("`of-message({index})` in a batch of {}", batch.messages.len()))?.body.clone()
+                    message
+                        .ok_or_else(|| {
+                            format!("`of-message({index})` in a batch of {}", batch.messages.len())
+                        })?
+                        .body
+                        .clone()
                 }
             };
             let timeout = asked.timeout_ms.map(|ms| small_number_in(ms, "timeout-ms")).transpose()?;
@@ -298,9 +310,11 @@ fn target_of(guest: &Guest, url: &str) -> Result<(String, String), HttpError> {
     let http = &guest.reach.http;
     if url.starts_with("http://") || url.starts_with("https://") {
         let wanted = url::Url::parse(url).map_err(|error| HttpError::Invalid(error.to_string()))?;
-        let of_host = |(_, grant): &(&String, &portway_net::http::HttpGrant)| grant.base.origin() == wanted.origin();
+        let of_host =
+            |(_, grant): &(&String, &portway_net::http::HttpGrant)| grant.base.origin() == wanted.origin();
         // The longest base is the one that means it most.
-        let granted = http.iter().filter(of_host).filter(|(_, grant)| wanted.path().starts_with(grant.base.path()));
+        let granted =
+            http.iter().filter(of_host).filter(|(_, grant)| wanted.path().starts_with(grant.base.path()));
         let slot = granted.max_by_key(|(_, grant)| grant.base.path().len());
         let Some((slot, _)) = slot else {
             return Err(HttpError::Denied("no granted host is at this URL".into()));

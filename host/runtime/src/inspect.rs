@@ -65,8 +65,10 @@ struct Surface<'a> {
 
 impl<'a> Surface<'a> {
     fn read(name: &str, bytes: &'a [u8]) -> Result<Surface<'a>, LoadError> {
-        let damaged =
-            |error: wasmparser::BinaryReaderError| LoadError::NoComponent { plugin: name.into(), reason: error.to_string() };
+        let damaged = |error: wasmparser::BinaryReaderError| LoadError::NoComponent {
+            plugin: name.into(),
+            reason: error.to_string(),
+        };
         if !bytes.starts_with(b"\0asm") {
             let reason = "it does not begin as WebAssembly does".into();
             return Err(LoadError::NoComponent { plugin: name.into(), reason });
@@ -113,7 +115,10 @@ impl<'a> Surface<'a> {
             match export.interface.parse() {
                 Ok(kind) => kinds.push(kind),
                 Err(()) => {
-                    return Err(LoadError::UnknownKind { plugin: name.into(), kind: shortened(export.interface) });
+                    return Err(LoadError::UnknownKind {
+                        plugin: name.into(),
+                        kind: shortened(export.interface),
+                    });
                 }
             }
         }
@@ -170,7 +175,10 @@ mod tests {
     fn what_is_not_linked_is_named() {
         for import in ["portway:host/state@0.1.0", "wasi:http/types@0.2.3", "wasi:cli/stdout@0.3.0", "env"] {
             let error = check_import("p", import).unwrap_err();
-            assert!(matches!(&error, LoadError::UnknownImport { import: named, .. } if named == import), "{error}");
+            assert!(
+                matches!(&error, LoadError::UnknownImport { import: named, .. } if named == import),
+                "{error}"
+            );
         }
         let error = check_import("p", "portway:host/log@0.2.0").unwrap_err();
         assert!(matches!(error, LoadError::Contract { .. }), "{error}");

@@ -31,6 +31,10 @@ use crate::things::HANDLES_MAX;
 const OPEN_FUEL: u64 = 5_000_000_000;
 /// A call of many messages from a plugin that does not say `begin` gets their sum, up to this.
 const SUM_FUEL_MAX: u64 = 2_000_000_000;
+/// Before the first message begins, and for each message that is handed over: taking a batch
+/// apart is no message's own work.
+const CALL_FUEL: u64 = 1_000_000;
+const HAND_OVER_FUEL: u64 = 200_000;
 /// Resources opened in one instance.
 pub(crate) const OPENED_MAX: usize = 256;
 /// Calls before an instance is replaced, give or take a fifth.
@@ -147,7 +151,8 @@ impl Instance {
         self.make_room(deadline).await.map_err(CallError::Fault)?;
         let opening = &user.opening;
         let context = context_of(opening);
-        self.start(&opening.observer, &mut std::iter::empty(), OPEN_FUEL, deadline).map_err(CallError::Fault)?;
+        self.start(&opening.observer, &mut std::iter::empty(), OPEN_FUEL, deadline)
+            .map_err(CallError::Fault)?;
         let meter = WasiMeter { calls: self.wasi_calls.clone(), fuel_max: OPEN_FUEL };
         let opened = self.exports.open(&mut self.store, &context);
         let outcome = run(deadline, &meter, opened).await;
@@ -162,7 +167,8 @@ impl Instance {
 
     /// Drops what nobody uses any more, and where it is full the least used.
     async fn make_room(&mut self, deadline: Moment) -> Result<(), Box<Fault>> {
-        let mut gone: Vec<u64> = self.opened.iter().filter(|(_, o)| o.alive.strong_count() == 0).map(|(id, _)| *id).collect();
+        let mut gone: Vec<u64> =
+            self.opened.iter().filter(|(_, o)| o.alive.strong_count() == 0).map(|(id, _)| *id).collect();
         if self.opened.len() - gone.len() >= OPENED_MAX {
             gone.extend(self.opened.iter().min_by_key(|(_, opened)| opened.used).map(|(id, _)| *id));
         }
@@ -196,14 +202,16 @@ impl Instance {
             .or_else(|error| finish(&mut self.store, &self.plugin, Ok(Err(error))))
     }
 
-    /// What a call on so many messages starts with: what is below one message's fuel where the
-    /// plugin says `begin`, else the sum.
+    /// What a call on so many messages starts with: enough to take them apart where the plugin
+    /// says `begin`, else the sum of what they may use.
     pub fn fuel_of(&self, messages: usize) -> u64 {
+        let messages = messages as u64;
         let one = self.limits.fuel_per_message;
+        let hand_over = one.max(CALL_FUEL).saturating_add(messages.saturating_mul(HAND_OVER_FUEL));
         if self.plugin.facts.begins.load(Ordering::Relaxed) {
-            return one;
+            return hand_over;
         }
-        one.saturating_mul(messages as u64).min(SUM_FUEL_MAX).max(one)
+        one.saturating_mul(messages).min(SUM_FUEL_MAX).max(hand_over)
     }
 
     /// For [`run`].
@@ -239,7 +247,9 @@ pub(crate) async fn run<T>(
     // the guest gives way.
     let watched = poll_fn(|context| match call.as_mut().poll(context) {
         Poll::Ready(result) => Poll::Ready(Ok(result)),
-        Poll::Pending if wasi_is_overdrawn(&meter.calls, meter.fuel_max) => Poll::Ready(Err(Stopped::Overdrawn)),
+        Poll::Pending if wasi_is_overdrawn(&meter.calls, meter.fuel_max) => {
+            Poll::Ready(Err(Stopped::Overdrawn))
+        }
         Poll::Pending => Poll::Pending,
     });
     timeout_at(deadline, watched).await.unwrap_or(Err(Stopped::TimedOut))

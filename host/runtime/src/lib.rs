@@ -41,7 +41,9 @@ pub use fault::{Call, CallError, Fault, FaultKind};
 pub use http_sender::HttpSender;
 pub use inspect::{CONTRACT, read_manifest};
 pub use load::LoadError;
-pub use manifest::{Manifest, ManifestError, PluginKind, SECTION as MANIFEST_SECTION, Slot, SlotKind, WantedLimits};
+pub use manifest::{
+    Manifest, ManifestError, PluginKind, SECTION as MANIFEST_SECTION, Slot, SlotKind, WantedLimits,
+};
 pub use opening::{CallLimits, Grant, Grants, Isolation, Level, Observer, Opening, Unobserved};
 pub use plugin::{OpeningError, Plugin, PluginCounts};
 pub use reach::GrantError;

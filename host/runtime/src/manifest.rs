@@ -107,7 +107,8 @@ impl Manifest {
     }
 
     fn check(&self) -> Result<(), String> {
-        let well_named = self.name.split_once(':').is_some_and(|(space, name)| is_word(space) && is_word(name));
+        let well_named =
+            self.name.split_once(':').is_some_and(|(space, name)| is_word(space) && is_word(name));
         if !well_named {
             return Err(format!("name `{}` is not `namespace:name` in lower case", self.name));
         }

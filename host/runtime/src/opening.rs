@@ -106,7 +106,11 @@ impl Default for CallLimits {
 
 impl Opening {
     /// An opening with nothing granted, the usual limits, and nobody listening.
-    pub fn new(origin: impl Into<String>, destination: impl Into<String>, settings: impl Into<String>) -> Opening {
+    pub fn new(
+        origin: impl Into<String>,
+        destination: impl Into<String>,
+        settings: impl Into<String>,
+    ) -> Opening {
         Opening {
             origin: origin.into(),
             destination: destination.into(),
@@ -129,7 +133,11 @@ impl Grants {
     /// Reach the same, so that instances may be shared.
     pub(crate) fn reach_the_same(&self, other: &Grants) -> bool {
         self.0.len() == other.0.len()
-            && self.0.iter().zip(&other.0).all(|((a_slot, a), (b_slot, b))| a_slot == b_slot && a.reaches_the_same(b))
+            && self
+                .0
+                .iter()
+                .zip(&other.0)
+                .all(|((a_slot, a), (b_slot, b))| a_slot == b_slot && a.reaches_the_same(b))
     }
 }
 

@@ -2,7 +2,6 @@
 //! report of a fault.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
@@ -91,8 +90,7 @@ impl Throttle {
 
 impl Sink {
     pub fn new(throttle: Arc<Throttle>, observer: Arc<dyn Observer>) -> Sink {
-        let inner =
-            SinkInner { throttle, observer, out: Vec::new(), err: Vec::new(), tail: Vec::new() };
+        let inner = SinkInner { throttle, observer, out: Vec::new(), err: Vec::new(), tail: Vec::new() };
         Sink { inner: Arc::new(Mutex::new(inner)) }
     }
 
@@ -220,13 +218,10 @@ impl Pollable for GuestStream {
     async fn ready(&mut self) {}
 }
 
-/// How long a limit on the log counts, for tests.
-#[cfg(test)]
-const WINDOW: Duration = Duration::from_secs(1);
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
 
     use portway_model::Timestamp;
 
@@ -285,7 +280,7 @@ mod tests {
             sink.log(Level::Info, "x");
         }
         assert_eq!(lines(&heard).len(), LINES_A_SECOND as usize);
-        heard.millis.store(u64::try_from(WINDOW.as_millis()).unwrap(), Ordering::Relaxed);
+        heard.millis.store(1_000, Ordering::Relaxed);
         sink.log(Level::Info, "y");
         assert_eq!(lines(&heard), ["log-dropped: 7 lines were over the limit of the log", "info y"]);
     }

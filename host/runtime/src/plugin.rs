@@ -136,9 +136,8 @@ impl Plugin {
         let plugin = &self.inner;
         let mut pools = plugin.pools.lock().unwrap_or_else(PoisonError::into_inner);
         pools.retain(|pool| pool.strong_count() > 0);
-        let same = |pool: &Arc<Pool>| {
-            pool.limits == opening.limits && pool.grants.reach_the_same(&opening.grants)
-        };
+        let same =
+            |pool: &Arc<Pool>| pool.limits == opening.limits && pool.grants.reach_the_same(&opening.grants);
         if let Some(pool) = pools.iter().filter_map(Weak::upgrade).find(same) {
             return Ok(pool);
         }

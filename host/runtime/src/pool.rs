@@ -38,7 +38,15 @@ pub(crate) struct Lease {
 impl Pool {
     pub fn new(plugin: Arc<PluginInner>, grants: Grants, limits: CallLimits, reach: Reach) -> Pool {
         let places = Arc::new(Semaphore::new(plugin.runtime.settings.instances_per_pool_max.max(1)));
-        Pool { plugin, grants, limits, reach: Arc::new(reach), seats: Seats::default(), idle: Mutex::default(), places }
+        Pool {
+            plugin,
+            grants,
+            limits,
+            reach: Arc::new(reach),
+            seats: Seats::default(),
+            idle: Mutex::default(),
+            places,
+        }
     }
 
     /// An instance for a use: one that has it open, else any, else a new one.

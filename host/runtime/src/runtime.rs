@@ -50,7 +50,8 @@ impl Runtime {
         let engine = new_engine().map_err(engine_error)?;
         let linker = new_linker(&engine).map_err(engine_error)?;
         let compiler = Compiler::new(settings.compile.clone());
-        let native = NativeCode::new(&engine, settings.cache_dir.clone(), compiler).map_err(RuntimeError::Cache)?;
+        let native =
+            NativeCode::new(&engine, settings.cache_dir.clone(), compiler).map_err(RuntimeError::Cache)?;
         let places = Arc::new(Semaphore::new(settings.instances_max.max(1)));
         let pools = Mutex::default();
         Ok(Runtime { inner: Arc::new(RuntimeInner { engine, linker, native, settings, places, pools }) })

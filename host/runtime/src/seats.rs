@@ -70,7 +70,9 @@ impl Seats {
         }
         let mut list = self.lock();
         let emptiest = list.iter().min_by_key(|seat| seat.connections());
-        let fits = |seat: &&Arc<Seat>| seat.connections() == 0 || (list.len() >= processors() && seat.connections() < CONNECTIONS_MAX);
+        let fits = |seat: &&Arc<Seat>| {
+            seat.connections() == 0 || (list.len() >= processors() && seat.connections() < CONNECTIONS_MAX)
+        };
         if let Some(seat) = emptiest.filter(fits) {
             return Seat::take(seat);
         }

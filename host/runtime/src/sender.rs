@@ -66,7 +66,8 @@ async fn send_in(
         }
     };
     check_count("verdicts", verdicts.len(), batch.messages.len()).map_err(|lie| instance.lie(lie, None))?;
-    read_verdicts(batch.ordered, verdicts, trace).map_err(|(lie, index)| instance.lie(lie, Some(index)).into())
+    read_verdicts(batch.ordered, verdicts, trace)
+        .map_err(|(lie, index)| instance.lie(lie, Some(index)).into())
 }
 
 /// Reads verdicts, and notes what arrived also where one of them is a lie.
@@ -111,4 +112,41 @@ pub(crate) fn verdict_in(verdict: wit::Verdict) -> Result<SendVerdict, Lie> {
         wit::Verdict::Retry(later) => SendVerdict::Retry(later_in(later)?),
         wit::Verdict::Quarantine(failure) => SendVerdict::Quarantine(failure_in(failure)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use portway_bindings::portway::plugin::types::{Failure as WitFailure, Later as WitLater};
+
+    use super::*;
+
+    fn sent() -> wit::Verdict {
+        wit::Verdict::Sent(wit::Answer { code: "ok".into(), text: String::new() })
+    }
+
+    fn retry(after_ms: Option<u32>) -> wit::Verdict {
+        let failure = WitFailure { code: "busy".into(), text: String::new() };
+        wit::Verdict::Retry(WitLater { failure, after_ms })
+    }
+
+    fn check(ordered: bool, verdicts: Vec<wit::Verdict>) -> (Result<usize, u32>, Vec<u32>) {
+        let mut trace = Trace::default();
+        let read = read_verdicts(ordered, verdicts, &mut trace);
+        (read.map(|verdicts| verdicts.len()).map_err(|(_, index)| index), trace.sent)
+    }
+
+    #[test]
+    fn in_order_only_untried_follows_what_was_not_sent() {
+        let lie = || vec![sent(), retry(None), sent(), wit::Verdict::Untried];
+        assert_eq!(check(true, lie()), (Err(2), vec![0, 2]));
+        assert_eq!(check(false, lie()), (Ok(4), vec![0, 2]));
+        assert_eq!(check(true, vec![sent(), retry(None), wit::Verdict::Untried]), (Ok(3), vec![0]));
+        assert_eq!(check(true, vec![wit::Verdict::Untried, retry(None)]), (Err(1), vec![]));
+    }
+
+    #[test]
+    fn a_wait_that_javascript_cannot_count_is_a_lie() {
+        assert_eq!(check(false, vec![sent(), retry(Some(1 << 31))]), (Err(1), vec![0]));
+        assert_eq!(check(false, vec![retry(Some((1 << 31) - 1))]), (Ok(1), vec![]));
+    }
 }

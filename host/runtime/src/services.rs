@@ -9,6 +9,7 @@ mod files;
 mod log;
 mod progress;
 mod text;
+mod types;
 
 use std::pin::Pin;
 
@@ -44,9 +45,7 @@ pub(crate) fn new_linker(engine: &Engine) -> wasmtime::Result<Linker<Guest>> {
     blobs::link(&mut linker)?;
     files::link(&mut linker)?;
     connect::link(&mut linker)?;
-    // Types alone; a component may import them under these names.
-    linker.instance("portway:host/http@0.1.0")?;
-    linker.instance("portway:plugin/types@0.1.0")?;
+    types::link(&mut linker)?;
     Ok(linker)
 }
 

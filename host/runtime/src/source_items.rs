@@ -32,7 +32,9 @@ pub(crate) fn items_in(
             wit::Item::Message(draft) => message_in(guest, kept, fed, &mut named_left, draft),
             wit::Item::Refused(refusal) => ticket_in(refusal.ticket)
                 .map(|ticket| SourceItem::Refused { failure: failure_in(refusal.failure), ticket }),
-            wit::Item::Control(_) if !control => Err("`control` without `control = true` in the manifest".into()),
+            wit::Item::Control(_) if !control => {
+                Err("`control` without `control = true` in the manifest".into())
+            }
             wit::Item::Control(ticket) => ticket_in(ticket).map(|ticket| SourceItem::Control { ticket }),
         };
         read.push(item.map_err(|lie| format!("item {n}: {lie}"))?);
@@ -82,7 +84,9 @@ fn spans_in(kept: &Kept, fed: u64, named_left: &mut usize, spans: &[wit::Span]) 
         return Err("the same input is named too often".into());
     };
     *named_left = left;
-    let cut = |span: &wit::Span| kept.cut(span.start, span.len as usize).ok_or_else(|| "a span of what is not kept".to_owned());
+    let cut = |span: &wit::Span| {
+        kept.cut(span.start, span.len as usize).ok_or_else(|| "a span of what is not kept".to_owned())
+    };
     if let [span] = spans {
         return cut(span);
     }

@@ -57,11 +57,19 @@ enum End {
 /// What a source found, in the order it was received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceItem {
-    Message { draft: Draft, ticket: Bytes },
+    Message {
+        draft: Draft,
+        ticket: Bytes,
+    },
     /// Input that became no message.
-    Refused { failure: Failure, ticket: Bytes },
+    Refused {
+        failure: Failure,
+        ticket: Bytes,
+    },
     /// A part of the protocol that carries no message but wants an answer.
-    Control { ticket: Bytes },
+    Control {
+        ticket: Bytes,
+    },
 }
 
 /// What became of an item.
@@ -131,7 +139,8 @@ impl StreamSource {
         let source = self.inner.clone();
         let place = source.pool.seats.place(source.user.opening.isolation);
         let peer = peer.pairs().to_vec();
-        let mut connection = Connection { source, place, peer, codec: None, kept: Kept::new(first), end: None };
+        let mut connection =
+            Connection { source, place, peer, codec: None, kept: Kept::new(first), end: None };
         // With nothing kept this opens the codec and feeds nothing.
         connection.feed(Bytes::new()).await?;
         Ok(connection)
@@ -275,11 +284,15 @@ impl Connection {
         let instance = &mut held.instance;
         let listener = instance.resource(user, deadline).await?;
         let fuel = source.limits().fuel_per_message;
-        instance.start(&user.opening.observer, &mut std::iter::empty(), fuel, deadline).map_err(SourceError::Fault)?;
+        instance
+            .start(&user.opening.observer, &mut std::iter::empty(), fuel, deadline)
+            .map_err(SourceError::Fault)?;
         let meter = instance.wasi_meter();
         let first = self.kept.first();
         let Instance { exports, store, .. } = &mut *instance;
-        let call = async { exports.stream_source()?.listener().call_accept(store, listener, &self.peer, first).await };
+        let call = async {
+            exports.stream_source()?.listener().call_accept(store, listener, &self.peer, first).await
+        };
         let outcome = run(deadline, &meter, call).await;
         let accepted = instance.finish(outcome).map_err(SourceError::Fault)?;
         let resource = accepted.map_err(|failure| SourceError::Refused(failure_in(failure)))?;
@@ -328,7 +341,8 @@ impl Connection {
         instance.start(observer, &mut std::iter::empty(), fuel, deadline).map_err(SourceError::Fault)?;
         let meter = instance.wasi_meter();
         let Instance { exports, store, .. } = &mut *instance;
-        let call = async { exports.stream_source()?.connection().call_finish(store, codec.resource, why).await };
+        let call =
+            async { exports.stream_source()?.connection().call_finish(store, codec.resource, why).await };
         let outcome = run(deadline, &meter, call).await;
         let step = instance.finish(outcome).map_err(SourceError::Fault)?;
         let fed = self.kept.end();
@@ -345,15 +359,14 @@ impl Connection {
     ) -> Result<(), SourceError> {
         let step = step.map_err(|failure| SourceError::Refused(failure_in(failure)))?;
         let control = self.source.pool.plugin.manifest.control;
-        let guest = instance.store.data_mut();
-        match items_in(guest, &self.kept, fed, control, step.items) {
-            Ok(read) => items.extend(read),
-            Err(lie) => return Err(SourceError::Fault(instance.lie(lie, None))),
-        }
         let first = self.kept.first();
         if step.keep_from < first || step.keep_from > fed {
             let lie = format!("`keep-from` {} is not from {first} to {fed}", step.keep_from);
             return Err(SourceError::Fault(instance.lie(lie, None)));
+        }
+        match items_in(instance.store.data_mut(), &self.kept, fed, control, step.items) {
+            Ok(read) => items.extend(read),
+            Err(lie) => return Err(SourceError::Fault(instance.lie(lie, None))),
         }
         self.kept.keep_from(step.keep_from);
         Ok(())
@@ -376,7 +389,9 @@ async fn settle_in(
 ) -> Result<Reply, SourceError> {
     let listener = instance.resource(user, deadline).await?;
     let fuel = instance.fuel_of(receipts.len());
-    instance.start(&user.opening.observer, &mut std::iter::empty(), fuel, deadline).map_err(SourceError::Fault)?;
+    instance
+        .start(&user.opening.observer, &mut std::iter::empty(), fuel, deadline)
+        .map_err(SourceError::Fault)?;
     let meter = instance.wasi_meter();
     let Instance { exports, store, .. } = &mut *instance;
     let call = async { exports.stream_source()?.listener().call_settle(store, listener, receipts).await };

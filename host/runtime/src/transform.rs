@@ -7,9 +7,7 @@ use portway_model::{Output, TransformVerdict};
 use tokio::time::Instant as Moment;
 
 use crate::batch::{Batch, Opened, Trace};
-use crate::convert::{
-    Lie, attributes_in, body_in, check_count, failure_in, key_in, later_in, trouble_in,
-};
+use crate::convert::{Lie, attributes_in, body_in, check_count, failure_in, key_in, later_in, trouble_in};
 use crate::fault::{Call, CallError};
 use crate::fault_text::{Lines, cut, escape};
 use crate::guest::Guest;
@@ -91,7 +89,9 @@ fn verdict_in(guest: &mut Guest, verdict: wit::Verdict) -> Result<TransformVerdi
             let outputs = outputs.into_iter().map(|output| output_in(guest, output));
             TransformVerdict::Deliver(outputs.collect::<Result<_, _>>()?)
         }
-        wit::Verdict::Filter(reason) => TransformVerdict::Filter(escape(cut(&reason, REASON_BYTES_MAX), Lines::One)),
+        wit::Verdict::Filter(reason) => {
+            TransformVerdict::Filter(escape(cut(&reason, REASON_BYTES_MAX), Lines::One))
+        }
         wit::Verdict::Quarantine(failure) => TransformVerdict::Quarantine(failure_in(failure)),
         wit::Verdict::Retry(later) => TransformVerdict::Retry(later_in(later)?),
     })

@@ -18,14 +18,24 @@ pub(super) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
         store.data_mut().things.take_blob(rep);
         Ok(())
     })?;
-    blobs.resource("writer", ResourceType::host::<Writer>(), |mut store: StoreContextMut<'_, Guest>, rep| {
-        store.data_mut().things.take_writer(rep);
-        Ok(())
-    })?;
-    define(&mut blobs, "[method]blob.size", LOOK, |_| 0, |guest, (blob,): (Resource<Blob>,)| {
-        // A handle whose call has returned has no size any more.
-        Ok((guest.things.blob(blob.rep()).map_or(0, |bytes| bytes.len() as u64),))
-    })?;
+    blobs.resource(
+        "writer",
+        ResourceType::host::<Writer>(),
+        |mut store: StoreContextMut<'_, Guest>, rep| {
+            store.data_mut().things.take_writer(rep);
+            Ok(())
+        },
+    )?;
+    define(
+        &mut blobs,
+        "[method]blob.size",
+        LOOK,
+        |_| 0,
+        |guest, (blob,): (Resource<Blob>,)| {
+            // A handle whose call has returned has no size any more.
+            Ok((guest.things.blob(blob.rep()).map_or(0, |bytes| bytes.len() as u64),))
+        },
+    )?;
     define(
         &mut blobs,
         "[method]blob.read",
@@ -33,9 +43,13 @@ pub(super) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
         |(_, _, len): &(Resource<Blob>, u64, u32)| CHUNK_BYTES_MAX.min(*len as usize),
         |guest, (blob, offset, len)| Ok((read(guest, &blob, offset, len),)),
     )?;
-    define(&mut blobs, "[constructor]writer", LOOK, |(): &()| 0, |guest, ()| {
-        Ok((Resource::<Writer>::new_own(guest.things.add_writer()),))
-    })?;
+    define(
+        &mut blobs,
+        "[constructor]writer",
+        LOOK,
+        |(): &()| 0,
+        |guest, ()| Ok((Resource::<Writer>::new_own(guest.things.add_writer()),)),
+    )?;
     define(
         &mut blobs,
         "[method]writer.write",
@@ -47,13 +61,21 @@ pub(super) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
         &mut blobs,
         "[method]writer.copy",
         LOOK,
-        |(_, _, _, len): &(Resource<Writer>, Resource<Blob>, u64, u64)| usize::try_from(*len).unwrap_or(usize::MAX),
+        |(_, _, _, len): &(Resource<Writer>, Resource<Blob>, u64, u64)| {
+            usize::try_from(*len).unwrap_or(usize::MAX)
+        },
         |guest, (writer, blob, offset, len)| Ok((copy(guest, &writer, &blob, offset, len),)),
     )?;
-    define(&mut blobs, "[static]writer.finish", LOOK, |_| 0, |guest, (writer,): (Resource<Writer>,)| {
-        let bytes = guest.things.take_writer(writer.rep()).ok_or(Error::Gone);
-        Ok((bytes.map(|bytes| Resource::<Blob>::new_own(guest.things.add_blob(bytes))),))
-    })
+    define(
+        &mut blobs,
+        "[static]writer.finish",
+        LOOK,
+        |_| 0,
+        |guest, (writer,): (Resource<Writer>,)| {
+            let bytes = guest.things.take_writer(writer.rep()).ok_or(Error::Gone);
+            Ok((bytes.map(|bytes| Resource::<Blob>::new_own(guest.things.add_blob(bytes))),))
+        },
+    )
 }
 
 fn read(guest: &mut Guest, blob: &Resource<Blob>, offset: u64, len: u32) -> Result<Vec<u8>, Error> {
@@ -84,7 +106,8 @@ fn copy(
     if !guest.things.has_writer(writer.rep()) {
         return Err(Error::Gone);
     }
-    let part = part(guest.things.blob(blob.rep()).ok_or(Error::Gone)?, offset, len).ok_or(Error::OutOfRange)?;
+    let part =
+        part(guest.things.blob(blob.rep()).ok_or(Error::Gone)?, offset, len).ok_or(Error::OutOfRange)?;
     guest.things.write(writer.rep(), &part).map_err(|QuotaExceeded| Error::QuotaExceeded)
 }
 

@@ -17,34 +17,66 @@ type Handle = Resource<Connection>;
 
 pub(super) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     let mut connect = linker.instance("portway:host/connect@0.1.0")?;
-    connect.resource("connection", ResourceType::host::<Connection>(), |mut store: StoreContextMut<'_, Guest>, rep| {
-        store.data_mut().things.take_connection(rep);
-        Ok(())
-    })?;
-    define_waiting(&mut connect, "open", SYSTEM, |_| 0, |guest, (name,): (String,)| {
-        Box::pin(async move { Ok((open(guest, &name).await,)) })
-    })?;
-    define(&mut connect, "[method]connection.is-fresh", LOOK, |_| 0, |guest, (handle,): (Handle,)| {
-        Ok((guest.things.connection(handle.rep()).is_some_and(|connection| connection.is_fresh()),))
-    })?;
-    define_waiting(&mut connect, "[method]connection.write", SYSTEM, |(_, bytes, _): &(Handle, Vec<u8>, u32)| bytes.len(), |guest, (handle, bytes, timeout_ms)| {
-        Box::pin(async move { Ok((write(guest, &handle, &bytes, timeout_ms).await,)) })
-    })?;
-    define_waiting(&mut connect, "[method]connection.read", SYSTEM, |_| 0, |guest, (handle, max, timeout_ms): (Handle, u32, u32)| {
-        Box::pin(async move {
-            let read = read(guest, &handle, max, timeout_ms).await;
-            if let Ok(bytes) = &read {
-                guest.meter.owe(SYSTEM.per_byte * bytes.len() as u64);
+    connect.resource(
+        "connection",
+        ResourceType::host::<Connection>(),
+        |mut store: StoreContextMut<'_, Guest>, rep| {
+            store.data_mut().things.take_connection(rep);
+            Ok(())
+        },
+    )?;
+    define_waiting(
+        &mut connect,
+        "open",
+        SYSTEM,
+        |_| 0,
+        |guest, (name,): (String,)| Box::pin(async move { Ok((open(guest, &name).await,)) }),
+    )?;
+    define(
+        &mut connect,
+        "[method]connection.is-fresh",
+        LOOK,
+        |_| 0,
+        |guest, (handle,): (Handle,)| {
+            Ok((guest.things.connection(handle.rep()).is_some_and(|connection| connection.is_fresh()),))
+        },
+    )?;
+    define_waiting(
+        &mut connect,
+        "[method]connection.write",
+        SYSTEM,
+        |(_, bytes, _): &(Handle, Vec<u8>, u32)| bytes.len(),
+        |guest, (handle, bytes, timeout_ms)| {
+            Box::pin(async move { Ok((write(guest, &handle, &bytes, timeout_ms).await,)) })
+        },
+    )?;
+    define_waiting(
+        &mut connect,
+        "[method]connection.read",
+        SYSTEM,
+        |_| 0,
+        |guest, (handle, max, timeout_ms): (Handle, u32, u32)| {
+            Box::pin(async move {
+                let read = read(guest, &handle, max, timeout_ms).await;
+                if let Ok(bytes) = &read {
+                    guest.meter.owe(SYSTEM.per_byte * bytes.len() as u64);
+                }
+                Ok((read,))
+            })
+        },
+    )?;
+    define(
+        &mut connect,
+        "[static]connection.keep",
+        LOOK,
+        |_| 0,
+        |guest, (handle,): (Handle,)| {
+            if let Some(connection) = guest.things.take_connection(handle.rep()) {
+                connection.keep();
             }
-            Ok((read,))
-        })
-    })?;
-    define(&mut connect, "[static]connection.keep", LOOK, |_| 0, |guest, (handle,): (Handle,)| {
-        if let Some(connection) = guest.things.take_connection(handle.rep()) {
-            connection.keep();
-        }
-        Ok(())
-    })
+            Ok(())
+        },
+    )
 }
 
 async fn open(guest: &mut Guest, name: &str) -> Result<Handle, Error> {

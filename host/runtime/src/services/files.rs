@@ -27,74 +27,156 @@ pub(super) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
         Ok(())
     })?;
     link_file(&mut files)?;
-    define_waiting(&mut files, "scan", SYSTEM, |(_, _, _, limit): &(String, String, Option<String>, u32)| (*limit as usize).min(1_000) * 256, |guest, (folder, path, after, limit)| {
-        Box::pin(async move {
-            let found = on(guest, &folder, move |folder| folder.scan(&path, after.as_deref(), limit)).await;
-            Ok((found.map(|entries| entries.into_iter().map(entry).collect::<Vec<_>>()),))
-        })
-    })?;
-    define_waiting(&mut files, "stat", SYSTEM, |_| 0, |guest, (folder, path): Named| {
-        Box::pin(async move { Ok((on(guest, &folder, move |folder| folder.stat(&path)).await.map(entry),)) })
-    })?;
-    define_waiting(&mut files, "open", SYSTEM, |_| 0, |guest, (folder, path): Named| {
-        Box::pin(async move {
-            let opened = on(guest, &folder, move |folder| folder.open(&path)).await;
-            Ok((opened.map(|file| OpenFile::new_own(guest.things.add_file(file))),))
-        })
-    })?;
+    define_waiting(
+        &mut files,
+        "scan",
+        SYSTEM,
+        |(_, _, _, limit): &(String, String, Option<String>, u32)| (*limit as usize).min(1_000) * 256,
+        |guest, (folder, path, after, limit)| {
+            Box::pin(async move {
+                let found =
+                    on(guest, &folder, move |folder| folder.scan(&path, after.as_deref(), limit)).await;
+                Ok((found.map(|entries| entries.into_iter().map(entry).collect::<Vec<_>>()),))
+            })
+        },
+    )?;
+    define_waiting(
+        &mut files,
+        "stat",
+        SYSTEM,
+        |_| 0,
+        |guest, (folder, path): Named| {
+            Box::pin(
+                async move { Ok((on(guest, &folder, move |folder| folder.stat(&path)).await.map(entry),)) },
+            )
+        },
+    )?;
+    define_waiting(
+        &mut files,
+        "open",
+        SYSTEM,
+        |_| 0,
+        |guest, (folder, path): Named| {
+            Box::pin(async move {
+                let opened = on(guest, &folder, move |folder| folder.open(&path)).await;
+                Ok((opened.map(|file| OpenFile::new_own(guest.things.add_file(file))),))
+            })
+        },
+    )?;
     link_changes(&mut files)
 }
 
 fn link_file(files: &mut wasmtime::component::LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
-    define(files, "[method]file.size", SYSTEM, |_| 0, |guest, (file,): (OpenFile,)| {
-        Ok((guest.things.file(file.rep()).map_or(0, |file| file.size()),))
-    })?;
-    define(files, "[method]file.identity", LOOK, |_| 0, |guest, (file,): (OpenFile,)| {
-        Ok((guest.things.file(file.rep()).map_or_else(String::new, |file| file.identity()),))
-    })?;
-    define_waiting(files, "[method]file.read", SYSTEM, |(_, _, len): &(OpenFile, u64, u32)| CHUNK_BYTES_MAX.min(*len as usize), |guest, (file, offset, len)| {
-        Box::pin(async move { Ok((read(guest, &file, offset, len).await.map(|bytes| bytes.to_vec()),)) })
-    })?;
-    define_waiting(files, "[method]file.slice", SYSTEM, |(_, _, len): &(OpenFile, u64, u64)| usize::try_from(*len).unwrap_or(usize::MAX), |guest, (file, offset, len)| {
-        Box::pin(async move {
-            let bytes = slice(guest, &file, offset, len).await;
-            Ok((bytes.map(|bytes| Resource::<Blob>::new_own(guest.things.add_blob(bytes))),))
-        })
-    })
+    define(
+        files,
+        "[method]file.size",
+        SYSTEM,
+        |_| 0,
+        |guest, (file,): (OpenFile,)| Ok((guest.things.file(file.rep()).map_or(0, |file| file.size()),)),
+    )?;
+    define(
+        files,
+        "[method]file.identity",
+        LOOK,
+        |_| 0,
+        |guest, (file,): (OpenFile,)| {
+            Ok((guest.things.file(file.rep()).map_or_else(String::new, |file| file.identity()),))
+        },
+    )?;
+    define_waiting(
+        files,
+        "[method]file.read",
+        SYSTEM,
+        |(_, _, len): &(OpenFile, u64, u32)| CHUNK_BYTES_MAX.min(*len as usize),
+        |guest, (file, offset, len)| {
+            Box::pin(async move { Ok((read(guest, &file, offset, len).await.map(|bytes| bytes.to_vec()),)) })
+        },
+    )?;
+    define_waiting(
+        files,
+        "[method]file.slice",
+        SYSTEM,
+        |(_, _, len): &(OpenFile, u64, u64)| usize::try_from(*len).unwrap_or(usize::MAX),
+        |guest, (file, offset, len)| {
+            Box::pin(async move {
+                let bytes = slice(guest, &file, offset, len).await;
+                Ok((bytes.map(|bytes| Resource::<Blob>::new_own(guest.things.add_blob(bytes))),))
+            })
+        },
+    )
 }
 
 fn link_changes(files: &mut wasmtime::component::LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
-    define_waiting(files, "put", SYSTEM, |(_, _, bytes, _): &(String, String, Vec<u8>, OnExists)| bytes.len(), |guest, (folder, path, bytes, on_exists)| {
-        Box::pin(async move {
-            Ok((on(guest, &folder, move |folder| folder.put(&path, &bytes, taken(on_exists))).await,))
-        })
-    })?;
-    define_waiting(files, "put-blob", SYSTEM, |_| 0, |guest, (folder, path, blob, on_exists): (String, String, Resource<Blob>, OnExists)| {
-        Box::pin(async move {
-            let Some(bytes) = guest.things.blob(blob.rep()).cloned() else {
-                return Ok((Err(Error::Other("the blob's call has returned".into())),));
-            };
-            guest.meter.owe(SYSTEM.per_byte * bytes.len() as u64);
-            let put = move |folder: &Folder| folder.put_from(&path, &mut Cursor::new(&bytes), taken(on_exists));
-            Ok((on(guest, &folder, put).await,))
-        })
-    })?;
-    define_waiting(files, "append", SYSTEM, |(_, _, bytes): &(String, String, Vec<u8>)| bytes.len(), |guest, (folder, path, bytes)| {
-        Box::pin(async move { Ok((on(guest, &folder, move |folder| folder.append(&path, &bytes)).await,)) })
-    })?;
-    define_waiting(files, "sync", SYSTEM, |_| 0, |guest, (folder, path): Named| {
-        Box::pin(async move { Ok((on(guest, &folder, move |folder| folder.sync(&path)).await,)) })
-    })?;
-    define_waiting(files, "move", SYSTEM, |_| 0, |guest, (folder, path, to, to_path, on_exists): (String, String, String, String, OnExists)| {
-        Box::pin(async move {
-            let Some(target) = granted(guest, &to) else { return Ok((Err(Error::Denied),)) };
-            let moved = move |folder: &Folder| folder.move_to(&path, &target, &to_path, taken(on_exists));
-            Ok((on(guest, &folder, moved).await,))
-        })
-    })?;
-    define_waiting(files, "remove", SYSTEM, |_| 0, |guest, (folder, path): Named| {
-        Box::pin(async move { Ok((on(guest, &folder, move |folder| folder.remove(&path)).await,)) })
-    })
+    define_waiting(
+        files,
+        "put",
+        SYSTEM,
+        |(_, _, bytes, _): &(String, String, Vec<u8>, OnExists)| bytes.len(),
+        |guest, (folder, path, bytes, on_exists)| {
+            Box::pin(async move {
+                Ok((on(guest, &folder, move |folder| folder.put(&path, &bytes, taken(on_exists))).await,))
+            })
+        },
+    )?;
+    define_waiting(
+        files,
+        "put-blob",
+        SYSTEM,
+        |_| 0,
+        |guest, (folder, path, blob, on_exists): (String, String, Resource<Blob>, OnExists)| {
+            Box::pin(async move {
+                let Some(bytes) = guest.things.blob(blob.rep()).cloned() else {
+                    return Ok((Err(Error::Other("the blob's call has returned".into())),));
+                };
+                guest.meter.owe(SYSTEM.per_byte * bytes.len() as u64);
+                let put =
+                    move |folder: &Folder| folder.put_from(&path, &mut Cursor::new(&bytes), taken(on_exists));
+                Ok((on(guest, &folder, put).await,))
+            })
+        },
+    )?;
+    define_waiting(
+        files,
+        "append",
+        SYSTEM,
+        |(_, _, bytes): &(String, String, Vec<u8>)| bytes.len(),
+        |guest, (folder, path, bytes)| {
+            Box::pin(
+                async move { Ok((on(guest, &folder, move |folder| folder.append(&path, &bytes)).await,)) },
+            )
+        },
+    )?;
+    define_waiting(
+        files,
+        "sync",
+        SYSTEM,
+        |_| 0,
+        |guest, (folder, path): Named| {
+            Box::pin(async move { Ok((on(guest, &folder, move |folder| folder.sync(&path)).await,)) })
+        },
+    )?;
+    define_waiting(
+        files,
+        "move",
+        SYSTEM,
+        |_| 0,
+        |guest, (folder, path, to, to_path, on_exists): (String, String, String, String, OnExists)| {
+            Box::pin(async move {
+                let Some(target) = granted(guest, &to) else { return Ok((Err(Error::Denied),)) };
+                let moved = move |folder: &Folder| folder.move_to(&path, &target, &to_path, taken(on_exists));
+                Ok((on(guest, &folder, moved).await,))
+            })
+        },
+    )?;
+    define_waiting(
+        files,
+        "remove",
+        SYSTEM,
+        |_| 0,
+        |guest, (folder, path): Named| {
+            Box::pin(async move { Ok((on(guest, &folder, move |folder| folder.remove(&path)).await,)) })
+        },
+    )
 }
 
 fn granted(guest: &mut Guest, name: &str) -> Option<Arc<Folder>> {
@@ -135,7 +217,8 @@ async fn slice(guest: &mut Guest, file: &OpenFile, offset: u64, len: u64) -> Res
         let mut bytes = Vec::with_capacity(wanted);
         while bytes.len() < wanted {
             let left = u32::try_from(wanted - bytes.len()).unwrap_or(u32::MAX);
-            let chunk = file.read(offset.saturating_add(bytes.len() as u64), left.min(folder::READ_BYTES_MAX))?;
+            let chunk =
+                file.read(offset.saturating_add(bytes.len() as u64), left.min(folder::READ_BYTES_MAX))?;
             if chunk.is_empty() {
                 return Err(FolderError::Other("the file ends before the part does".into()));
             }

@@ -19,15 +19,27 @@ const OTHER_CODE: &str = "other";
 
 pub(super) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     let mut log = linker.instance("portway:host/log@0.1.0")?;
-    define(&mut log, "write", LINE, |(_, text): &(WitLevel, String)| text.len(), |guest, (level, text)| {
-        guest.sink.log(level_of(level), &text);
-        Ok(())
-    })?;
-    define(&mut log, "notice", LINE, |(_, text): &(String, String)| text.len(), |guest, (code, text)| {
-        let code = admit_code(&guest.facts, &code);
-        guest.call.observer.notice(&code, &escape(cut(&text, LINE_BYTES_MAX), Lines::One));
-        Ok(())
-    })
+    define(
+        &mut log,
+        "write",
+        LINE,
+        |(_, text): &(WitLevel, String)| text.len(),
+        |guest, (level, text)| {
+            guest.sink.log(level_of(level), &text);
+            Ok(())
+        },
+    )?;
+    define(
+        &mut log,
+        "notice",
+        LINE,
+        |(_, text): &(String, String)| text.len(),
+        |guest, (code, text)| {
+            let code = admit_code(&guest.facts, &code);
+            guest.call.observer.notice(&code, &escape(cut(&text, LINE_BYTES_MAX), Lines::One));
+            Ok(())
+        },
+    )
 }
 
 /// A code from outside becomes the label of a count, so there are only so many.

@@ -10,7 +10,9 @@ use crate::guest::{Guest, begin};
 
 pub(super) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     let mut progress = linker.instance("portway:host/progress@0.1.0")?;
-    progress.func_wrap("begin", |mut store: StoreContextMut<'_, Guest>, (index,): (u32,)| begin(&mut store, index))?;
+    progress.func_wrap("begin", |mut store: StoreContextMut<'_, Guest>, (index,): (u32,)| {
+        begin(&mut store, index)
+    })?;
     progress.func_wrap("sent", |mut store: StoreContextMut<'_, Guest>, (index,): (u32,)| {
         let call = &mut store.data_mut().call;
         if index as usize >= call.messages.len() {
