@@ -10,7 +10,7 @@
 //!   FS in the middle of a line ends one only if what follows says so; otherwise the message is
 //!   doubtful.
 //! - Nothing that may be part of a message is dropped: parts around a second start byte, and bytes
-//!   between two end bytes, become doubtful messages.
+//!   directly behind an end byte, become doubtful messages.
 
 mod ending;
 mod unframed;
@@ -39,7 +39,7 @@ pub const KEY_BYTES_MAX: usize = 64 * 1024;
 /// Bytes without a start byte before the connection is given up.
 pub const BARE_BYTES_MAX: u64 = 64 * 1024;
 /// Parts that one frame is cut into by start bytes inside it; further ones are taken as content.
-pub const FRAGMENTS_MAX: usize = 16;
+pub const FRAGMENTS_MAX: usize = 8;
 /// Frames in a row that are refused or doubtful before the connection is given up. A tiny frame costs
 /// a peer two bytes and gets an answer of a hundred.
 pub const REFUSALS_IN_ROW_MAX: u32 = 256;

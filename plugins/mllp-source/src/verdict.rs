@@ -124,15 +124,24 @@ pub(crate) struct Fragment {
     is_wide: bool,
 }
 
-/// One part, not answered by itself.
-pub(crate) fn fragment(cut: &Cut<'_>, settings: &Settings, said: &mut Said) -> Fragment {
+/// One more part, not answered by itself.
+pub(crate) fn add_fragment(
+    fragments: &mut Vec<Fragment>,
+    cut: &Cut<'_>,
+    settings: &Settings,
+    said: &mut Said,
+) {
     let header = cut.header();
     let about = header.as_ref().and_then(|header| about(cut, header, settings, said));
-    Fragment {
+    if header.is_some() {
+        // Only the last one answers.
+        fragments.iter_mut().for_each(|fragment| fragment.answer = None);
+    }
+    fragments.push(Fragment {
         item: doubtful(cut, about.unwrap_or_default(), Reason::SecondStartByte),
         answer: header.map(|header| refusal_ticket(Plan::Doubt(Reason::SecondStartByte), Some(header))),
         is_wide: looks_wide(cut.head),
-    }
+    });
 }
 
 /// The items of all parts of a frame. The peer sent one end and gets one answer: to the last part
@@ -141,7 +150,7 @@ pub(crate) fn joined(mut fragments: Vec<Fragment>) -> Vec<Item> {
     if fragments.first().is_some_and(|first| first.is_wide) {
         return vec![refuse(Reason::WideText, None)];
     }
-    let answer = fragments.iter_mut().rev().find_map(|fragment| fragment.answer.take());
+    let answer = fragments.iter_mut().find_map(|fragment| fragment.answer.take());
     let Some(answer) = answer else { return vec![refuse(Reason::NotHl7, None)] };
     let mut items: Vec<Item> = fragments.into_iter().map(|fragment| fragment.item).collect();
     match items.last_mut() {
@@ -152,7 +161,7 @@ pub(crate) fn joined(mut fragments: Vec<Fragment>) -> Vec<Item> {
     items
 }
 
-/// Bytes behind an end byte that ended a message, themselves ended by one.
+/// Bytes behind an end byte that ended a message.
 pub(crate) fn tail(cut: &Cut<'_>) -> Item {
     doubtful(cut, About::default(), Reason::AfterEndByte)
 }

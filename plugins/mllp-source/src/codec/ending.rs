@@ -12,20 +12,20 @@ use crate::{
 impl FrameCodec {
     /// A start byte inside a run.
     pub(super) fn start_byte(&mut self, input: &mut Input<'_>, mut run: Run) -> State {
-        let offset = input.offset();
-        let cut = cut(&mut self.head, self.head_bytes_max, input, &run, offset);
         if run.kind != Kind::Framed {
-            self.said.junk(run.start, cut.head);
+            self.leave_unframed(input, &run);
             return State::Between;
         }
         if run.fragments.len() + 1 >= FRAGMENTS_MAX {
             input.position += 1;
             return State::Inside(run);
         }
+        let offset = input.offset();
+        let cut = cut(&mut self.head, self.head_bytes_max, input, &run, offset);
         if cut.is_blank() {
             notice::start_repeated();
         } else {
-            run.fragments.push(verdict::fragment(&cut, &self.settings, &mut self.said));
+            verdict::add_fragment(&mut run.fragments, &cut, &self.settings, &mut self.said);
         }
         let keep_from = if run.fragments.is_empty() { offset } else { run.keep_from };
         let fragments = run.fragments;
@@ -53,16 +53,22 @@ impl FrameCodec {
                 self.push(input, item);
             }
             Kind::Tail => {
-                let cut = cut(&mut self.head, self.head_bytes_max, input, &run, end);
-                self.said.junk(run.start, cut.head);
-                let item = verdict::tail(&cut);
+                self.leave_unframed(input, &run);
                 input.position += 1;
-                if end - run.start >= TAIL_BYTES_MIN {
-                    self.push(input, item);
-                }
             }
         }
         State::AfterEnd { end }
+    }
+
+    /// Bytes without a start byte end where a frame begins or another end byte stands. Those behind an
+    /// end byte may be the rest of a message that was answered, so they are kept.
+    fn leave_unframed(&mut self, input: &mut Input<'_>, run: &Run) {
+        let cut = cut(&mut self.head, self.head_bytes_max, input, run, input.offset());
+        self.said.junk(run.start, cut.head);
+        if run.kind == Kind::Tail && cut.length >= TAIL_BYTES_MIN {
+            let item = verdict::tail(&cut);
+            self.push(input, item);
+        }
     }
 
     /// Behind an end byte in the middle of a line.
@@ -111,7 +117,7 @@ impl FrameCodec {
             return;
         }
         if !cut.is_blank() {
-            run.fragments.push(verdict::fragment(&cut, &self.settings, &mut self.said));
+            verdict::add_fragment(&mut run.fragments, &cut, &self.settings, &mut self.said);
         }
         for item in verdict::joined(run.fragments) {
             self.push(input, item);
@@ -127,6 +133,9 @@ impl FrameCodec {
 
     /// The input ends inside a run.
     pub(super) fn break_off(&mut self, input: &mut Input<'_>, run: &Run, reason: &FinishReason) {
+        if run.kind == Kind::Tail {
+            return self.leave_unframed(input, run);
+        }
         let cut = cut(&mut self.head, self.head_bytes_max, input, run, self.at);
         let item = match (run.kind, reason) {
             (Kind::Bare | Kind::Tail, _) => {
