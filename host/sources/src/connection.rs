@@ -26,6 +26,8 @@ use crate::refusals::Refusal;
 
 /// Items of one `settle`.
 const SETTLE_MAX: usize = 256;
+/// Refusals of one read that are kept for the operator; all are counted.
+const REFUSALS_KEPT_MAX: usize = 4;
 /// What a codec may keep beyond a message: the frame around it.
 const FRAME_OVERHEAD: u64 = 4 << 10;
 
@@ -207,6 +209,7 @@ impl<I: Intake, C: Codec> Connection<I, C> {
 
     /// Puts items in their order of answers.
     fn take(&mut self, items: Vec<Item>, chunk: &[u8], received_at: Timestamp) {
+        let mut refusals = 0;
         for item in items {
             match item {
                 Item::Message { draft, ticket } => {
@@ -219,7 +222,10 @@ impl<I: Intake, C: Codec> Connection<I, C> {
                 }
                 Item::Refused { failure, ticket } => {
                     self.shared.counters.refused(&failure.code);
-                    self.refuse(&failure, chunk);
+                    if refusals < REFUSALS_KEPT_MAX {
+                        refusals += 1;
+                        self.refuse(&failure, chunk);
+                    }
                     self.flight.push_decided(Fate::Noted, ticket);
                 }
                 Item::Control { ticket } => {

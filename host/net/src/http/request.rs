@@ -250,7 +250,29 @@ fn host_header(base: &Url) -> Result<HeaderValue, HttpError> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// Whatever a server makes of escapes and dots, it stays at or below the base.
+        #[test]
+        fn nothing_that_is_let_through_leaves_the_base(
+            text in "(http://h(:80)?/api|https?://[a-z@:]{1,5})?([/.@%a-z:?#\\\\]|%2[ef]|%5c|%25|\\.\\.){0,12}"
+        ) {
+            let Ok(target) = ask("http://h/api", &text) else { return Ok(()) };
+            let path = target.split('?').next().unwrap_or_default().to_ascii_lowercase();
+            let mut plain = path;
+            while plain.contains("%25") {
+                plain = plain.replace("%25", "%");
+            }
+            let plain = plain.replace("%2e", ".").replace("%2f", "/").replace("%5c", "/");
+            let seen_by_a_server = Url::parse(&format!("http://h{plain}")).unwrap();
+            prop_assert_eq!(seen_by_a_server.host_str(), Some("h"));
+            let below = seen_by_a_server.path();
+            prop_assert!(below == "/api" || below.starts_with("/api/"), "{} became {}", text, below);
+        }
+    }
 
     fn ask(base: &str, path_or_url: &str) -> Result<String, HttpError> {
         target(&Url::parse(base).unwrap(), path_or_url).map(|uri| uri.to_string())
