@@ -7,7 +7,7 @@ use crate::At;
 group! {
     /// The local HTTP: `/health`, `/metrics` and the API that the commands use.
     AdminSettings at "admin" in "portway.toml" {
-        /// Where it listens; a loopback address.
+        /// Where it listens: a loopback address, `127.0.0.1:8620` if nothing is said.
         listen: Option<At<SocketAddr>>, marked(Env);
         /// Connections at the same time.
         connections_max: u32 = 64, within(1, 1_024);

@@ -141,6 +141,10 @@ fn show_destination(text: &mut String, interface: &str, destination: &Destinatio
         let _ = write!(text, ", oldest {}", show::age(oldest));
     }
     let _ = write!(text, "; {} sent", show::number(counts.sent));
+    if destination.latency.count > 0 {
+        let latency = destination.latency;
+        let _ = write!(text, " (p50 {:.1} ms, p99 {:.1} ms from receipt)", latency.p50_ms, latency.p99_ms);
+    }
     for (count, word) in [(counts.filtered, "filtered"), (counts.retried, "retried")] {
         if count > 0 {
             let _ = write!(text, ", {} {word}", show::number(count));

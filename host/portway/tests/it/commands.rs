@@ -340,7 +340,7 @@ async fn the_status_page_names_what_needs_a_person() {
           15 messages, 1 refused, 0 controls; 16 settled, 16 answered
           refused 2 × not-allowed
           notice 1 × end-without-cr: at byte 12
-          → api (http): 3 waiting; 10 sent, 1 filtered, 4 retried
+          → api (http): 3 waiting; 10 sent (p50 1.5 ms, p99 20.2 ms from receipt), 1 filtered, 4 retried
               STOPPED: three messages in a row used up their fuel (runaway)
                 `portway resume lab api` starts it again
               lane 7: message 42, 2 attempts: http-503: try later
@@ -428,7 +428,7 @@ fn interface() -> views::Interface {
             due_at: None,
         }],
         counts: views::DeliveryCounts { sent: 10, filtered: 1, quarantined: 2, retried: 4 },
-        latency: views::DeliveryLatency::default(),
+        latency: views::DeliveryLatency { count: 10, p50_ms: 1.5, p99_ms: 20.25 },
     };
     views::Interface {
         name: "lab".into(),
