@@ -4,7 +4,7 @@
 //! character set of MSH-18, and one character a byte where that fails. They name and sort messages;
 //! who needs the exact bytes has the message.
 
-use portway_hl7::{Charset, DateTime, Message, Path, charset::latin1};
+use portway_hl7::{Charset, DateTime, Field, Message, Path, Split, charset::latin1};
 use portway_sdk::{Attributes, text};
 
 use crate::{Settings, notice::Said, ticket::Header};
@@ -32,14 +32,15 @@ pub(crate) struct Head<'a> {
 
 impl About {
     pub(crate) fn of(head: &Head<'_>, header: &Header<'_>, settings: &Settings, said: &mut Said) -> About {
-        let charset = Charset::of(&head.message);
+        let delimiters = *head.message.delimiters();
+        let charset = Charset::of_field(&Field::new(header.repeated.charset, delimiters));
         let mut find = |path: &Option<Path>| key(path.as_ref()?, head, charset, said);
         About {
             key: find(&settings.key),
             dedupe: find(&settings.dedupe),
             occurred_ms: occurred_ms(&head.message),
             attributes: if settings.attributes {
-                attributes(header, &head.message, charset)
+                attributes(header, delimiters.component, charset)
             } else {
                 Attributes::new()
             },
@@ -79,11 +80,8 @@ fn occurred_ms(message: &Message<'_>) -> Option<u64> {
     u64::try_from(DateTime::parse(written)?.unix_ms()?).ok()
 }
 
-fn attributes(header: &Header<'_>, message: &Message<'_>, charset: Charset) -> Attributes {
-    let component = message.delimiters().component;
-    let first = |field: &'_ [u8]| -> usize {
-        component.and_then(|byte| portway_hl7::search::find_byte(field, byte)).unwrap_or(field.len())
-    };
+fn attributes(header: &Header<'_>, component: Option<u8>, charset: Charset) -> Attributes {
+    let first = |field| Split::new(field, component).next().unwrap_or(&[]);
     let repeated = &header.repeated;
     let mut pairs = Vec::with_capacity(6);
     let mut push = |name: &str, value: &[u8]| {
@@ -93,19 +91,18 @@ fn attributes(header: &Header<'_>, message: &Message<'_>, charset: Charset) -> A
             pairs.push((name.to_owned(), text));
         }
     };
-    let head = |field: &'_ [u8]| -> Vec<u8> { field.get(..first(field)).unwrap_or(field).to_vec() };
     push("hl7.type", &message_type(repeated.message_type, component));
     push("hl7.control-id", repeated.control_id);
-    push("hl7.sender", &head(repeated.sending_application));
-    push("hl7.facility", &head(repeated.sending_facility));
-    push("hl7.version", &head(repeated.version));
+    push("hl7.sender", first(repeated.sending_application));
+    push("hl7.facility", first(repeated.sending_facility));
+    push("hl7.version", first(repeated.version));
     push("hl7.charset", repeated.charset);
     Attributes::from(pairs)
 }
 
 /// Code and event, joined as everybody writes them, whatever the message's own separator is.
 fn message_type(field: &[u8], component: Option<u8>) -> Vec<u8> {
-    let mut parts = portway_hl7::Split::new(field, component);
+    let mut parts = Split::new(field, component);
     let mut written = parts.next().unwrap_or(&[]).to_vec();
     if let Some(event) = parts.next().filter(|event| !event.is_empty()) {
         written.push(b'^');

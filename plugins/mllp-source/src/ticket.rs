@@ -4,7 +4,7 @@
 //! after a restart or by a newer version; so it begins with a version, and the parts of the header
 //! in it are copies of the bytes that came.
 
-use portway_hl7::{Acknowledgement, Delimiters, Segment};
+use portway_hl7::{Acknowledgement, Segment, Split};
 
 use crate::Reason;
 
@@ -84,10 +84,10 @@ impl<'a> Header<'a> {
 
     /// Whether the message is itself an acknowledgement.
     pub(crate) fn is_acknowledgement(&self) -> bool {
-        let delimiters = Delimiters::of_header(&[b"MSH", self.repeated.delimiters].concat());
-        let component = delimiters.ok().and_then(|delimiters| delimiters.component);
-        let code = self.repeated.message_type.split(|byte| Some(*byte) == component).next();
-        code.is_some_and(|code| code.eq_ignore_ascii_case(b"ACK"))
+        let component = self.repeated.parsed_delimiters().component;
+        Split::new(self.repeated.message_type, component)
+            .next()
+            .is_some_and(|code| code.eq_ignore_ascii_case(b"ACK"))
     }
 
     /// Enhanced mode: one of the two is written.

@@ -88,7 +88,6 @@ impl Writer {
         self.open.clear();
         self.unmapped.clear();
         (self.has_request, self.has_visit) = (false, false);
-        self.out.reserve(source.text.len());
         self.out.push(b'{');
         if indexer.next_segment(&mut self.index) {
             self.header(source);
@@ -230,7 +229,6 @@ impl Writer {
         if self.open.last() != Some(&Open::Notes) {
             self.array(&NOTES, Open::Notes);
         }
-        self.out.reserve(8);
         self.out.push(b'"');
         let (mut line, mut rest) = source.split(&place, source.repetition);
         loop {
@@ -253,7 +251,6 @@ impl Writer {
         if self.unmapped.is_empty() {
             return;
         }
-        self.out.reserve(64 + 8 * UNMAPPED_MAX);
         self.out.push_key(&UNMAPPED);
         self.out.push(b'[');
         for [first, second, third] in self.unmapped.drain(..) {
@@ -263,20 +260,17 @@ impl Writer {
     }
 
     fn object(&mut self, key: &Key) {
-        self.out.reserve(32);
         self.out.push_key(key);
         self.out.push(b'{');
     }
 
     fn array(&mut self, key: &Key, open: Open) {
-        self.out.reserve(32);
         self.out.push_key(key);
         self.out.push(b'[');
         self.open.push(open);
     }
 
     fn element(&mut self, open: Open) {
-        self.out.reserve(1);
         self.out.push(b'{');
         self.open.push(open);
     }

@@ -53,9 +53,10 @@ impl Transform for OruToJson {
 impl OruToJson {
     /// What MSH-18 says, or the settings where it says nothing.
     fn charset(&self, message: &Hl7<'_>) -> Charset {
-        let is_written = message.header().field(18).is_some_and(|field| !field.is_empty());
-        let charset = Charset::of(message);
-        if is_written { charset } else { self.settings.charset.unwrap_or(charset) }
+        match message.header().field(18).filter(|field| !field.is_empty()) {
+            Some(field) => Charset::of_field(&field),
+            None => self.settings.charset.unwrap_or(Charset::Utf8),
+        }
     }
 
     fn other(&self, message: &Hl7<'_>) -> TransformVerdict {

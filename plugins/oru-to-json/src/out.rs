@@ -1,7 +1,7 @@
 //! Where the document is written: one buffer, kept from message to message.
 //!
-//! Written for the sandbox: bytes go in eight at a time as plain loads and stores, since copying a
-//! short text there by a call costs more than the text. A member ends in a comma, and whoever closes
+//! Written for the sandbox: bytes go in eight or more at a time as plain loads and stores, since copying
+//! a short text there by a call costs more than the text; what is written too much is written over. A member ends in a comma, and whoever closes
 //! an object or array takes the last one back, so nobody has to know whether he is first.
 //! What has grown large is handed on in between.
 
@@ -93,14 +93,12 @@ impl Out {
         self.push(last);
     }
 
-    /// Makes sure that so many bytes fit, and a few words more.
-    #[inline]
-    pub(crate) fn reserve(&mut self, count: usize) {
-        let wanted = self.at + count + 64;
-        if wanted > self.bytes.len() {
-            let grown = wanted.max(self.bytes.len() * 2).max(4096);
-            self.bytes.resize(grown, 0);
-        }
+    /// Makes room for so many bytes and more.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, count: usize) {
+        let grown = (self.at + count).max(self.bytes.len() * 2).max(8192);
+        self.bytes.resize(grown, 0);
     }
 
     /// How much was written.
@@ -114,35 +112,46 @@ impl Out {
         self.at = written.saturating_sub(self.handed_on_bytes).min(self.at);
     }
 
-    /// One byte; there is room for it.
+    /// So many bytes of an array, all of which is copied.
     #[inline]
-    pub(crate) fn push(&mut self, byte: u8) {
-        if let Some(slot) = self.bytes.get_mut(self.at) {
-            *slot = byte;
-            self.at += 1;
+    pub(crate) fn push_array<const SIZE: usize>(&mut self, bytes: [u8; SIZE], count: usize) {
+        let slot = self.bytes.get_mut(self.at..).and_then(<[u8]>::first_chunk_mut::<SIZE>);
+        match slot {
+            Some(slot) => {
+                *slot = bytes;
+                self.at += count;
+            }
+            None => {
+                self.grow(SIZE);
+                if let Some(slot) = self.bytes.get_mut(self.at..).and_then(<[u8]>::first_chunk_mut::<SIZE>) {
+                    *slot = bytes;
+                    self.at += count;
+                }
+            }
         }
     }
 
-    /// The first `count` of eight bytes; there is room for all.
+    #[inline]
+    pub(crate) fn push(&mut self, byte: u8) {
+        self.push_array([byte], 1);
+    }
+
+    /// The first `count` of eight bytes.
     #[inline]
     pub(crate) fn push_word(&mut self, word: u64, count: usize) {
-        if let Some(slot) = self.bytes.get_mut(self.at..).and_then(<[u8]>::first_chunk_mut::<8>) {
-            *slot = word.to_le_bytes();
-            self.at += count;
-        }
+        self.push_array(word.to_le_bytes(), count);
     }
 
     #[inline]
     pub(crate) fn push_key(&mut self, key: &Key) {
-        if let Some(slot) = self.bytes.get_mut(self.at..).and_then(<[u8]>::first_chunk_mut::<24>) {
-            *slot = key.bytes;
-            self.at += usize::from(key.length);
-        }
+        self.push_array(key.bytes, usize::from(key.length));
     }
 
     /// Any bytes as they are.
     pub(crate) fn push_all(&mut self, bytes: &[u8]) {
-        self.reserve(bytes.len());
+        if self.bytes.len() < self.at + bytes.len() {
+            self.grow(bytes.len());
+        }
         if let Some(slot) = self.bytes.get_mut(self.at..self.at + bytes.len()) {
             slot.copy_from_slice(bytes);
             self.at += bytes.len();
@@ -152,13 +161,11 @@ impl Out {
     /// Ends an object or array with its bracket, and the member that it is with a comma.
     #[inline]
     pub(crate) fn close(&mut self, bracket: u8) {
-        self.reserve(2);
         let last = self.at.checked_sub(1).and_then(|last| self.bytes.get(last));
         if last == Some(&b',') {
             self.at -= 1;
         }
-        self.push(bracket);
-        self.push(b',');
+        self.push_array([bracket, b','], 2);
     }
 
     /// Takes back the last comma, at the end of the document.
@@ -175,7 +182,6 @@ mod tests {
     fn commas_stand_between_members_only() {
         let mut out = Out::default();
         out.start();
-        out.reserve(1);
         out.push(b'{');
         out.push_key(&Key::new("a"));
         out.push(b'[');

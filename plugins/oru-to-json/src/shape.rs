@@ -219,15 +219,14 @@ impl Out {
     /// One member; the field is not empty.
     pub(crate) fn member(&mut self, source: &Source<'_>, place: Range<usize>, key: &Key, shape: Shape) {
         let before = self.written();
-        self.reserve(32);
         self.push_key(key);
         if source.is_null(&place) {
             return self.push_all(b"null,");
         }
         let wrote = match shape {
             Shape::Text => self.filled_string(source, place),
-            Shape::Code => self.filled_string(source, first_component(source, &place)),
-            Shape::Date => self.date(source, first_component(source, &place)),
+            Shape::Code => self.filled_string(source, source.first_component(&place)),
+            Shape::Date => self.date(source, source.first_component(&place)),
             Shape::Object(parts) => self.object(source, &source.first(&place, source.repetition), parts),
             Shape::Codes => self.array(source, place, |out, place| {
                 out.filled_string(source, source.first(place, source.component))
@@ -241,7 +240,6 @@ impl Out {
 
     /// An object of components; false: it would be empty.
     pub(crate) fn object(&mut self, source: &Source<'_>, place: &Range<usize>, parts: &[Part]) -> bool {
-        self.reserve(8);
         if source.is_null(place) {
             self.push_all(b"null,");
             return true;
@@ -259,21 +257,24 @@ impl Out {
     /// The members of such an object.
     pub(crate) fn parts(&mut self, source: &Source<'_>, place: &Range<usize>, parts: &[Part]) {
         let mut parts = parts.iter();
-        let mut wanted = parts.next();
-        let (mut rest, mut number) = (Some(place.clone()), 1);
-        while let (Some(part), Some(left)) = (wanted, rest) {
-            let (component, behind) = source.split(&left, source.component);
-            if part.component == number {
+        let Some(mut wanted) = parts.next() else { return };
+        let mut components = source.components(place);
+        let mut number = 1;
+        while let Some(component) = components.next(source) {
+            if wanted.component == number {
                 if !component.is_empty() {
-                    self.part(source, component, part);
+                    self.part(source, component, wanted);
                 }
-                wanted = parts.next();
+                match parts.next() {
+                    Some(next) => wanted = next,
+                    None => return,
+                }
             }
-            rest = behind;
             number += 1;
         }
     }
 
+    #[inline]
     fn part(&mut self, source: &Source<'_>, component: Range<usize>, part: &Part) {
         let place = match part.take {
             Take::All => component,
@@ -282,7 +283,6 @@ impl Out {
         if place.is_empty() {
             return;
         }
-        self.reserve(32);
         self.push_key(&part.key);
         if source.is_null(&place) {
             self.push_all(b"null,");
@@ -298,7 +298,6 @@ impl Out {
         place: Range<usize>,
         mut write: impl FnMut(&mut Out, &Range<usize>) -> bool,
     ) -> bool {
-        self.reserve(8);
         self.push(b'[');
         let opened = self.written();
         let mut rest = Some(place);
@@ -329,19 +328,13 @@ impl Out {
     pub(crate) fn date(&mut self, source: &Source<'_>, place: Range<usize>) -> bool {
         match DateTime::parse(source.bytes(&place)) {
             Some(date) => {
-                self.reserve(40);
+                let (bytes, count) = date.iso();
                 self.push(b'"');
-                date.iso(|byte| self.push(byte));
-                self.push(b'"');
-                self.push(b',');
+                self.push_array(bytes, count);
+                self.push_array([b'"', b','], 2);
                 true
             }
             None => self.filled_string(source, place),
         }
     }
-}
-
-/// The first component of the first repetition.
-pub(crate) fn first_component(source: &Source<'_>, place: &Range<usize>) -> Range<usize> {
-    source.first(&source.first(place, source.repetition), source.component)
 }

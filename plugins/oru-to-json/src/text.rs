@@ -19,7 +19,7 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 /// A byte that no UTF-8 text holds: the delimiter of a message that has none of the kind.
 const NEVER: u8 = 0xFF;
-/// A text is reserved for in blocks of this size, since escaped it may be six times as long.
+/// A text longer than this is written so that it can be handed on in between.
 const BLOCK_BYTES: usize = 16 * 1024;
 /// Lines that one `\.sp99\` makes at most.
 const SKIPPED_LINES_MAX: u16 = 100;
@@ -62,14 +62,8 @@ impl<'a> Source<'a> {
     /// The part up to the first `delimiter`, and what is behind it.
     #[inline]
     pub(crate) fn split(&self, place: &Range<usize>, delimiter: u8) -> (Range<usize>, Option<Range<usize>>) {
-        let bytes = self.bytes(place);
-        let found = if bytes.len() < 32 {
-            bytes.iter().position(|byte| *byte == delimiter)
-        } else {
-            portway_hl7::search::find_byte(bytes, delimiter)
-        };
-        match found {
-            Some(at) => (place.start..place.start + at, Some(place.start + at + 1..place.end)),
+        match self.find(place, |word| equals(word, delimiter)) {
+            Some(at) => (place.start..at, Some(at + 1..place.end)),
             None => (place.clone(), None),
         }
     }
@@ -80,68 +74,152 @@ impl<'a> Source<'a> {
         self.split(place, delimiter).0
     }
 
+    /// The first component of the first repetition.
+    #[inline]
+    pub(crate) fn first_component(&self, place: &Range<usize>) -> Range<usize> {
+        let end = self.find(place, |word| equals(word, self.component) | equals(word, self.repetition));
+        place.start..end.unwrap_or(place.end)
+    }
+
+    /// Where the first hit is. Short parts are the rule, so the bytes behind them are looked at as well
+    /// and do not count.
+    #[inline]
+    fn find(&self, place: &Range<usize>, in_word: impl Fn(u64) -> u64) -> Option<usize> {
+        let mut at = place.start;
+        while at < place.end {
+            let hits = in_word(self.word(at)) & HIGHS;
+            if hits != 0 {
+                let found = at + (hits.trailing_zeros() / 8) as usize;
+                return (found < place.end).then_some(found);
+            }
+            at += 8;
+        }
+        None
+    }
+
+    /// The components of a repetition, one after another.
+    #[inline]
+    pub(crate) fn components(&self, place: &Range<usize>) -> Components {
+        let hits = if place.is_empty() {
+            0
+        } else {
+            zero_bytes(self.word(place.start) ^ (ONES * u64::from(self.component)))
+        };
+        Components { start: place.start, end: place.end, at: place.start, hits, is_over: false }
+    }
+
     /// Eight bytes from a place on; zeros behind the end.
     #[inline]
     fn word(&self, at: usize) -> u64 {
-        let rest = self.text.get(at..).unwrap_or(&[]);
-        if let Some(word) = rest.first_chunk::<8>() {
-            return u64::from_le_bytes(*word);
+        match self.text.get(at..at + 8).and_then(<[u8]>::first_chunk::<8>) {
+            Some(word) => u64::from_le_bytes(*word),
+            None => self.last_word(at),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn last_word(&self, at: usize) -> u64 {
         let mut word = [0; 8];
-        for (slot, byte) in word.iter_mut().zip(rest) {
+        for (slot, byte) in word.iter_mut().zip(self.text.get(at..).unwrap_or(&[])) {
             *slot = *byte;
         }
         u64::from_le_bytes(word)
     }
 
-    /// A high bit where a byte cannot be copied; the lowest is exact.
+    /// Which byte of a word cannot be copied; 8: all can.
     #[inline]
-    fn specials(&self, word: u64) -> u64 {
+    fn first_special(&self, word: u64) -> usize {
         let below_space = word.wrapping_sub(ONES * 0x20) & !word;
-        (below_space | equals(word, b'"') | equals(word, b'\\') | equals(word, self.escape)) & HIGHS
+        let mut specials = below_space | equals(word, b'"') | equals(word, b'\\');
+        if self.escape != b'\\' {
+            specials |= equals(word, self.escape);
+        }
+        ((specials & HIGHS).trailing_zeros() / 8) as usize
     }
 }
 
+/// A high bit where the word holds the byte, and other bits; the lowest high bit is exact.
 #[inline]
 fn equals(word: u64, byte: u8) -> u64 {
     let zeroed = word ^ (ONES * u64::from(byte));
     zeroed.wrapping_sub(ONES) & !zeroed
 }
 
+/// Goes through the components of a repetition, a word at a time.
+pub(crate) struct Components {
+    /// Of the component at hand.
+    start: usize,
+    end: usize,
+    /// The word that is looked at, and the separators in it that are still to come.
+    at: usize,
+    hits: u64,
+    is_over: bool,
+}
+
+impl Components {
+    #[inline]
+    pub(crate) fn next(&mut self, source: &Source<'_>) -> Option<Range<usize>> {
+        if self.is_over {
+            return None;
+        }
+        let start = self.start;
+        while self.hits == 0 {
+            self.at += 8;
+            if self.at >= self.end {
+                self.is_over = true;
+                return Some(start..self.end);
+            }
+            self.hits = zero_bytes(source.word(self.at) ^ (ONES * u64::from(source.component)));
+        }
+        let found = self.at + (self.hits.trailing_zeros() / 8) as usize;
+        self.hits &= self.hits - 1;
+        if found >= self.end {
+            self.is_over = true;
+            return Some(start..self.end);
+        }
+        self.start = found + 1;
+        Some(start..found)
+    }
+}
+
+/// A high bit for each byte that is zero, exactly.
+#[inline]
+fn zero_bytes(word: u64) -> u64 {
+    !(((word & !HIGHS) + !HIGHS) | word | !HIGHS)
+}
+
 impl Out {
     /// The text as a JSON string with its quotes and a comma.
-    #[inline]
     pub(crate) fn string(&mut self, source: &Source<'_>, place: Range<usize>) {
-        self.reserve(2);
         self.push(b'"');
-        self.text(source, place);
-        self.reserve(2);
-        self.push(b'"');
-        self.push(b',');
+        let mut at = place.start;
+        while at < place.end {
+            let left = place.end - at;
+            let word = source.word(at);
+            if source.first_special(word) < left.min(8) || left > BLOCK_BYTES {
+                self.text(source, at..place.end);
+                break;
+            }
+            // What is written behind the text is written over.
+            self.push_word(word, left.min(8));
+            at += 8;
+        }
+        self.push_array([b'"', b','], 2);
     }
 
-    /// The text without quotes.
-    #[inline]
+    /// The text without quotes; it may hold anything, and be large.
+    #[inline(never)]
     pub(crate) fn text(&mut self, source: &Source<'_>, place: Range<usize>) {
         let Range { start: mut at, end } = place;
         while at < end {
-            let block_end = end.min(at + BLOCK_BYTES);
             self.hand_on();
-            self.reserve(6 * (block_end - at));
-            while at < block_end {
-                let count = (block_end - at).min(8);
-                let word = source.word(at);
-                // Bytes behind the text do not count.
-                let counted = u64::MAX >> (64 - 8 * count as u32);
-                let specials = source.specials(word) & counted;
-                if specials == 0 {
-                    self.push_word(word, count);
-                    at += count;
-                    continue;
-                }
-                let clean = (specials.trailing_zeros() / 8) as usize;
-                self.push_word(word, clean);
-                at += clean;
+            let count = (end - at).min(8);
+            let word = source.word(at);
+            let clean = source.first_special(word).min(count);
+            self.push_word(word, clean);
+            at += clean;
+            if clean < count {
                 let byte = (word >> (8 * clean)) as u8;
                 if byte == source.escape {
                     return self.escaped_text(source, at..end);
@@ -206,7 +284,6 @@ impl Out {
     fn plain(&mut self, bytes: &[u8]) {
         for block in bytes.chunks(BLOCK_BYTES) {
             self.hand_on();
-            self.reserve(6 * block.len());
             for &byte in block {
                 match byte {
                     b'"' | b'\\' | 0..0x20 => self.special(byte),

@@ -28,7 +28,6 @@ impl Out {
         let Some(place) = index.field(5).filter(|place| !place.is_empty()) else { return };
         let kind = index.field(2).map_or(&b""[..], |place| source.bytes(&place));
         let before = self.written();
-        self.reserve(32);
         self.push_key(&VALUES);
         if source.is_null(&place) {
             return self.push_all(b"null,");
@@ -57,7 +56,6 @@ impl Out {
     }
 
     fn plain_value(&mut self, source: &Source<'_>, place: &Range<usize>) {
-        self.reserve(32);
         self.push(b'{');
         self.push_key(&TEXT);
         self.string(source, place.clone());
@@ -65,12 +63,10 @@ impl Out {
     }
 
     fn number(&mut self, source: &Source<'_>, place: &Range<usize>) {
-        self.reserve(32);
         self.push(b'{');
         self.push_key(&TEXT);
         self.string(source, place.clone());
         if let Some(number) = Number::parse(source.bytes(place)) {
-            self.reserve(32 + 2 * DIGITS_MAX);
             self.push_key(&NUMBER);
             number.write(|byte| self.push(byte));
             self.push(b',');
@@ -79,13 +75,11 @@ impl Out {
     }
 
     fn time(&mut self, source: &Source<'_>, place: &Range<usize>) {
-        self.reserve(32);
         self.push(b'{');
         self.push_key(&TEXT);
         self.string(source, place.clone());
         let written = source.first(place, source.component);
         if DateTime::parse(source.bytes(&written)).is_some() {
-            self.reserve(32);
             self.push_key(&TIME);
             self.date(source, written);
         }
@@ -98,7 +92,6 @@ impl Out {
         if rest.is_none() {
             return self.plain_value(source, place);
         }
-        self.reserve(32);
         self.push(b'{');
         self.push_key(&PARTS);
         self.push(b'[');

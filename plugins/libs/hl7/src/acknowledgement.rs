@@ -90,9 +90,9 @@ impl<'a> Acknowledgement<'a> {
         }
     }
 
-    fn parsed_delimiters(&self) -> Delimiters {
-        let header: Vec<u8> = [b"MSH", self.delimiters].concat();
-        Delimiters::of_header(&header).unwrap_or(Delimiters::STANDARD)
+    /// The delimiters it is written under.
+    pub fn parsed_delimiters(&self) -> Delimiters {
+        Delimiters::as_written(self.delimiters).unwrap_or(Delimiters::STANDARD)
     }
 
     fn write_header(&self, out: &mut Vec<u8>, delimiters: &Delimiters) {

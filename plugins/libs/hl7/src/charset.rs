@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use crate::{Message, search::find_non_ascii};
+use crate::{Field, Message, search::find_non_ascii};
 
 /// How the bytes of a message become text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,10 +95,17 @@ impl Charset {
         found.map_or(Charset::Unknown, |(_, charset)| *charset)
     }
 
-    /// What MSH-18 of a message says. Its repetitions are sets that escape sequences switch to;
-    /// the Japanese ones are used that way beside ASCII, and then they decide.
+    /// What MSH-18 of a message says.
     pub fn of(message: &Message<'_>) -> Charset {
-        let Some(field) = message.header().field(18) else { return Charset::Utf8 };
+        message.header().field(18).map_or(Charset::Utf8, |field| Charset::of_field(&field))
+    }
+
+    /// What MSH-18 means. Its repetitions are sets that escape sequences switch to; the Japanese ones
+    /// are used that way beside ASCII, and then they decide.
+    pub fn of_field(field: &Field<'_>) -> Charset {
+        if field.is_empty() {
+            return Charset::Utf8;
+        }
         let mut sets = field.repetitions().map(|name| Charset::named(name.raw()));
         let first = sets.next().unwrap_or(Charset::Utf8);
         match first {

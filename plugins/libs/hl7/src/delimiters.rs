@@ -52,11 +52,16 @@ impl Delimiters {
     /// An empty MSH-2 declares nothing; the standard ones are meant then, since a message without
     /// components would be of no use to anyone.
     pub fn of_header(segment: &[u8]) -> Result<Delimiters, DelimiterError> {
-        let field = *segment.get(3).ok_or(DelimiterError::NoFieldSeparator)?;
+        Delimiters::as_written(segment.get(3..).unwrap_or(&[]))
+    }
+
+    /// The same from the field separator on; what is behind MSH-2 may be missing.
+    pub fn as_written(text: &[u8]) -> Result<Delimiters, DelimiterError> {
+        let (&field, after) = text.split_first().ok_or(DelimiterError::NoFieldSeparator)?;
         if field.is_ascii_alphanumeric() || field.is_ascii_control() {
             return Err(DelimiterError::UnusableFieldSeparator(field));
         }
-        let encoding = encoding_characters(segment);
+        let encoding = up_to(after, field);
         if encoding.is_empty() {
             return Ok(Delimiters { field, ..Delimiters::STANDARD });
         }
@@ -81,8 +86,11 @@ impl Delimiters {
 /// MSH-2 as written: from behind the field separator to the next one.
 pub(crate) fn encoding_characters(segment: &[u8]) -> &[u8] {
     let Some((&field, after)) = segment.get(3..).and_then(|rest| rest.split_first()) else { return &[] };
-    let end = find_byte(after, field).unwrap_or(after.len());
-    after.get(..end).unwrap_or(after)
+    up_to(after, field)
+}
+
+fn up_to(bytes: &[u8], delimiter: u8) -> &[u8] {
+    find_byte(bytes, delimiter).and_then(|end| bytes.get(..end)).unwrap_or(bytes)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::{
     Message,
-    search::find_either,
+    search::{find_control, find_either},
     segment::{ends_segment, is_header_name, skip_blank},
 };
 
@@ -17,13 +17,12 @@ pub const INDEXED_FIELDS_MAX: usize = 64;
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const LOWS: u64 = 0x7F7F_7F7F_7F7F_7F7F;
-const TOP_BITS: u64 = 0xE0E0_E0E0_E0E0_E0E0;
 
 /// Where the fields of one segment lie in the message.
 #[derive(Clone, Debug)]
 pub struct FieldIndex {
-    /// Where the name begins, and each field behind it.
-    starts: [u32; INDEXED_FIELDS_MAX + 1],
+    /// Where the name begins, and each field behind it; at `count`, where one more would.
+    starts: [u32; INDEXED_FIELDS_MAX + 2],
     count: usize,
     end: u32,
     is_header: bool,
@@ -31,7 +30,7 @@ pub struct FieldIndex {
 
 impl Default for FieldIndex {
     fn default() -> Self {
-        FieldIndex { starts: [0; INDEXED_FIELDS_MAX + 1], count: 0, end: 0, is_header: false }
+        FieldIndex { starts: [0; INDEXED_FIELDS_MAX + 2], count: 0, end: 0, is_header: false }
     }
 }
 
@@ -60,15 +59,14 @@ impl FieldIndex {
         if part >= self.count {
             return None;
         }
-        let start = *self.starts.get(part)? as usize;
-        let is_last = part + 1 == self.count;
-        let end = if is_last { self.end } else { self.starts.get(part + 1)?.saturating_sub(1) };
-        Some(start..end as usize)
+        let (start, next) = (*self.starts.get(part)?, *self.starts.get(part + 1)?);
+        Some(start as usize..next.saturating_sub(1) as usize)
     }
 
+    /// The next part begins here. The last place is for the end of the last part.
     #[inline]
     fn push(&mut self, start: usize) {
-        if let Some(slot) = self.starts.get_mut(self.count) {
+        if let Some(slot) = self.starts.get_mut(self.count + 1) {
             // Whoever indexes a message checked its length.
             *slot = start as u32;
             self.count += 1;
@@ -101,37 +99,51 @@ impl<'a> Indexer<'a> {
     pub fn next_segment(&mut self, index: &mut FieldIndex) -> bool {
         let rest = self.text.get(self.at..).unwrap_or(&[]);
         let start = self.text.len() - skip_blank(rest).len();
-        index.count = 0;
-        index.push(start);
+        let end = self.segment_end(start);
         index.is_header = self.text.get(start..).is_some_and(is_header_name)
             && self.text.get(start + 3).is_none_or(|byte| *byte == self.field);
-        let end = self.scan(start, index);
+        index.count = 0;
+        if let Some(first) = index.starts.first_mut() {
+            *first = start as u32;
+        }
+        self.find_fields(start, end, index);
         index.end = end as u32;
         self.at = end;
         start < self.text.len()
     }
 
-    /// Finds the separators up to the end of the segment, and returns that.
-    fn scan(&self, start: usize, index: &mut FieldIndex) -> usize {
+    fn segment_end(&self, start: usize) -> usize {
+        let mut at = start;
+        while let Some(found) = find_control(self.text.get(at..).unwrap_or(&[])) {
+            let offset = at + found;
+            match self.text.get(offset) {
+                Some(b'\r') => return offset,
+                Some(b'\n') if self.line_feed_ends(offset) => return offset,
+                _ => at = offset + 1,
+            }
+        }
+        self.text.len()
+    }
+
+    fn find_fields(&self, start: usize, end: usize, index: &mut FieldIndex) {
         let separators = ONES * u64::from(self.field);
         let mut at = start;
-        while at < self.text.len() {
-            let word = self.word(at);
-            let mut hits = zero_bytes(word ^ separators) | zero_bytes(word & TOP_BITS);
+        while at < end && index.count <= INDEXED_FIELDS_MAX {
+            let mut hits = zero_bytes(self.word(at) ^ separators);
             while hits != 0 {
-                let place = hits.trailing_zeros() / 8;
-                let offset = at + place as usize;
-                let byte = (word >> (place * 8)) as u8;
-                if byte == self.field {
-                    index.push(offset + 1);
-                } else if byte == b'\r' || (byte == b'\n' && self.line_feed_ends(offset)) {
-                    return offset;
+                let offset = at + (hits.trailing_zeros() / 8) as usize;
+                if offset >= end {
+                    break;
                 }
+                index.push(offset + 1);
                 hits &= hits - 1;
             }
             at += 8;
         }
-        self.text.len()
+        // Where the last part ends: at the end, or at the first separator that is passed over.
+        if index.count <= INDEXED_FIELDS_MAX {
+            index.push(end + 1);
+        }
     }
 
     fn line_feed_ends(&self, offset: usize) -> bool {
