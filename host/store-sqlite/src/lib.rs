@@ -1,1 +1,32 @@
-//! Appears with its first content.
+//! The storage port on SQLite: one file, one engine.
+//!
+//! It must not know plugins, sockets or the engine: only [`portway_store`] and the model. Nothing
+//! but SQLite ever opens the database file.
+
+mod action;
+mod backup;
+mod body;
+mod dedupe;
+mod delivery;
+mod disk;
+mod error;
+mod lock;
+mod maintenance;
+mod mark;
+mod message;
+mod number;
+mod open;
+mod pair;
+mod readers;
+mod register;
+mod result;
+mod retention;
+mod schema;
+mod script;
+mod store;
+mod suspect;
+mod view;
+mod writer;
+
+pub use open::{OpenError, SqliteSettings};
+pub use store::SqliteStore;

@@ -1,0 +1,190 @@
+//! How fast the store takes messages and finishes their deliveries.
+//!
+//! `cargo run --release -p portway-store-sqlite --example bench [-- FOLDER [CASE]]`; prints an
+//! object a line. Judge by `cpu_us`, the processor time an item cost: wall time depends on who else
+//! uses the machine.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use portway_model::{
+    Answer, AttemptNo, Attributes, DestinationId, Draft, GroupId, InterfaceId, Key, Lane, MessageId, Order,
+    Round, Tier, Timestamp,
+};
+use portway_store::{
+    Attempted, DedupeWindow, DeliveryResult, Durability, NewDelivery, NewMessage, Registration, Settled,
+    Store, StoreError, Topology, WriteBatch,
+};
+use portway_store_sqlite::{SqliteSettings, SqliteStore};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// What is measured.
+#[derive(Clone, Copy)]
+struct Case {
+    name: &'static str,
+    destinations: u32,
+    batch: u64,
+    body_bytes: usize,
+    dedupe: bool,
+    /// Answers that differ from message to message.
+    answers: bool,
+    finish: bool,
+}
+
+const PLAIN: Case = Case {
+    name: "",
+    destinations: 1,
+    batch: 64,
+    body_bytes: 1700,
+    dedupe: false,
+    answers: false,
+    finish: true,
+};
+
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for batch in [1, 16, 64, 512] {
+        cases.push(Case { name: "acks", batch, finish: false, ..PLAIN });
+        cases.push(Case { name: "acks-dedupe", batch, finish: false, dedupe: true, ..PLAIN });
+        cases.push(Case { name: "line", batch, ..PLAIN });
+        cases.push(Case { name: "line-answers", batch, answers: true, ..PLAIN });
+        cases.push(Case { name: "fanout", batch, destinations: 25, ..PLAIN });
+    }
+    cases
+}
+
+#[tokio::main(worker_threads = 1)]
+async fn main() -> Outcome {
+    let mut arguments = std::env::args().skip(1);
+    let folder = arguments.next().unwrap_or_else(|| "target/bench".to_owned());
+    let only = arguments.next();
+    for case in cases() {
+        let wanted = only
+            .as_ref()
+            .is_none_or(|only| *only == case.name || *only == format!("{}-{}", case.name, case.batch));
+        if wanted {
+            run(&folder, case).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn run(folder: &str, case: Case) -> Outcome {
+    std::fs::create_dir_all(folder)?;
+    let path = std::path::Path::new(folder).join(format!("{}-{}.db", case.name, case.batch));
+    for end in ["", "-wal", "-shm", ".lock"] {
+        let _ = std::fs::remove_file(format!("{}{end}", path.display()));
+    }
+    let store =
+        SqliteStore::open(SqliteSettings { free_floor_bytes: 0, ..SqliteSettings::new(&path) }).await?;
+    let destinations = (1..=case.destinations).map(|n| format!("to-{n}")).collect();
+    store.register(&Topology { interfaces: vec![Registration { name: "lab".into(), destinations }] }).await?;
+    let body = Bytes::from(vec![b'x'; case.body_bytes]);
+
+    let messages = (30_000 / u64::from(case.destinations)).min(case.batch * 1500).max(case.batch);
+    let (mut commits, mut stored, mut commit_time) = (0_u64, 0_u64, Duration::ZERO);
+    let (start, cpu) = (Instant::now(), cpu_time());
+    while stored < messages {
+        let batch = WriteBatch {
+            mark: commits,
+            now: Timestamp(1_700_000_000_000 + commits),
+            durability: Durability::Strict,
+            messages: (stored..stored + case.batch).map(|n| message(case, n, &body)).collect(),
+            ..WriteBatch::default()
+        };
+        let begun = Instant::now();
+        store.write(batch).await?;
+        commit_time += begun.elapsed();
+        commits += 1;
+        stored += case.batch;
+        if case.finish {
+            finish(&store, case, stored - case.batch + 1, stored).await?;
+        }
+        if commits % 64 == 0 {
+            store.maintain(Duration::from_secs(1)).await?;
+        }
+    }
+    let items = stored * if case.finish { u64::from(case.destinations) } else { 1 };
+    let wall = start.elapsed();
+    let cpu_us = (cpu_time() - cpu).as_secs_f64() * 1e6 / items as f64;
+    println!(
+        r#"{{"case":"{}","batch":{},"per_second":{:.0},"cpu_us":{cpu_us:.2},"commits":{commits},"commit_ms":{:.3}}}"#,
+        case.name,
+        case.batch,
+        items as f64 / wall.as_secs_f64(),
+        commit_time.as_secs_f64() * 1e3 / commits as f64,
+    );
+    store.close().await?;
+    Ok(())
+}
+
+/// Finishes the deliveries of messages `from` to `to`, as runs of up to 256 of one destination do.
+async fn finish(store: &SqliteStore, case: Case, from: u64, to: u64) -> Result<(), StoreError> {
+    let mut results = Vec::new();
+    for destination in 1..=case.destinations {
+        results.extend((from..=to).map(|message| result(case, message, destination)));
+    }
+    for (n, results) in (0..).zip(results.chunks(4096)) {
+        let batch = WriteBatch {
+            mark: (to << 20) | n,
+            now: Timestamp(1_700_000_100_000),
+            durability: Durability::Relaxed,
+            results: results.to_vec(),
+            ..WriteBatch::default()
+        };
+        store.write(batch).await?;
+    }
+    Ok(())
+}
+
+fn message(case: Case, n: u64, body: &Bytes) -> NewMessage {
+    let key = Key::new(&format!("PID{:05}", n % 5000));
+    let lane = Lane::of(Order::Key, key.as_ref());
+    NewMessage {
+        interface: InterfaceId(1),
+        group: GroupId(1),
+        tier: Tier(0),
+        received_at: Timestamp(1_700_000_000_000 + n),
+        draft: Draft {
+            body: body.clone(),
+            key,
+            dedupe: case.dedupe.then(|| Key::new(&format!("CTRL{n:09}"))).flatten(),
+            occurred_at: Some(Timestamp(1_700_000_000_000)),
+            attributes: Attributes::new(vec![
+                ("mllp.peer".into(), "10.0.0.17".into()),
+                ("hl7.type".into(), "ORU^R01".into()),
+                ("hl7.control-id".into(), format!("CTRL{n:09}")),
+            ])
+            .unwrap_or_default(),
+            doubt: None,
+        },
+        dedupe: case.dedupe.then_some(DedupeWindow(Duration::from_secs(86_400))),
+        origin: None,
+        deliveries: (1..=case.destinations)
+            .map(|n| NewDelivery { destination: DestinationId(n), lane })
+            .collect(),
+    }
+}
+
+fn result(case: Case, message: u64, destination: u32) -> DeliveryResult {
+    let answer = if case.answers {
+        Answer { code: "AA".into(), text: format!("CTRL{message:09}") }
+    } else {
+        Answer { code: "200".into(), text: "OK".into() }
+    };
+    DeliveryResult {
+        destination: DestinationId(destination),
+        message: MessageId(message),
+        round: Round(0),
+        attempts: AttemptNo(1),
+        settled: Settled::Sent(answer),
+        attempted: Some(Attempted { started_at: Timestamp(1), took: Duration::from_millis(2) }),
+    }
+}
+
+/// Processor time of this process, all threads.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}

@@ -1,0 +1,240 @@
+//! Opening a store: what is refused, and the order of the checks.
+//!
+//! The lock comes first, so that nobody else has the file open while it is looked at; then the
+//! identity of the file, before any setting of it is changed.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sqlx::sqlite::{
+    SqliteAutoVacuum, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous,
+};
+use sqlx::{ConnectOptions as _, Connection as _};
+
+use crate::disk::network_file_system;
+use crate::error::{is_busy, is_damage, is_full};
+use crate::lock::{Lock, LockError};
+use crate::schema::{self, APPLICATION_ID, VERSION};
+use crate::script::run_once;
+
+/// Up to this size the whole file is checked when it is opened; it takes some 30 ms.
+const CHECKED_BYTES_MAX: u64 = 16 << 20;
+
+/// What a store is opened with.
+#[derive(Clone, Debug)]
+pub struct SqliteSettings {
+    /// The database file; made if it is not there, with its folder.
+    pub path: PathBuf,
+    /// With less free on the disk, the store says that it is full.
+    pub free_floor_bytes: u64,
+    /// With more log that cannot be moved into the main file, the store says that it is full.
+    pub wal_bytes_max: u64,
+    /// Connections for reading, opened as they are needed.
+    pub readers: usize,
+}
+
+impl SqliteSettings {
+    /// The usual settings for a file.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        SqliteSettings { path: path.into(), free_floor_bytes: 256 << 20, wal_bytes_max: 1 << 30, readers: 4 }
+    }
+}
+
+/// Why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("the store `{path}` is in use by another engine{}", process(*.pid))]
+    InUse { path: PathBuf, pid: Option<u32> },
+    #[error("the store `{path}` is on a network file system ({kind}), where nothing can be stored safely")]
+    Network { path: PathBuf, kind: String },
+    #[error("`{path}` is not a store of this program: it belongs to another one")]
+    Foreign { path: PathBuf },
+    #[error("the store `{path}` has version {found}, this program knows up to {VERSION}")]
+    Newer { path: PathBuf, found: i32 },
+    #[error("`{path}` is damaged, or no store: {what}")]
+    Damaged { path: PathBuf, what: String },
+    #[error("`{path}` is not a file")]
+    NotAFile { path: PathBuf },
+    #[error("cannot open the store `{path}`")]
+    Io {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot open the store `{path}`")]
+    Database {
+        path: PathBuf,
+        #[source]
+        source: sqlx::Error,
+    },
+}
+
+impl OpenError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            OpenError::InUse { .. } => "stop the other engine, or give this project a store of its own",
+            OpenError::Network { .. } => "put the store on a disk of this machine",
+            OpenError::Foreign { .. } | OpenError::NotAFile { .. } => "name another file under `store.path`",
+            OpenError::Newer { .. } => "use the newer program that made it, or a backup",
+            OpenError::Damaged { .. } => "keep the file for recovery and start from a backup",
+            OpenError::Io { .. } | OpenError::Database { .. } => {
+                "check the path, its permissions and the disk"
+            }
+        }
+    }
+
+    pub(crate) fn database(path: &Path, source: sqlx::Error) -> OpenError {
+        let path = path.to_path_buf();
+        if is_damage(&source) {
+            return OpenError::Damaged { path, what: source.to_string() };
+        }
+        OpenError::Database { path, source }
+    }
+}
+
+fn process(pid: Option<u32>) -> String {
+    pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+}
+
+/// A file that is ours and sound, its lock, and the connection that writes.
+pub(crate) struct Opened {
+    pub(crate) lock: Lock,
+    pub(crate) writer: SqliteConnection,
+}
+
+pub(crate) async fn open(settings: &SqliteSettings) -> Result<Opened, OpenError> {
+    let path = settings.path.as_path();
+    let lock = prepare_file(path)?;
+    let version = identify(path).await?;
+    let database = |source| OpenError::database(path, source);
+    let mut writer = writer_options(path).connect().await.map_err(database)?;
+    schema::migrate(&mut writer, version).await.map_err(database)?;
+    check(path, &mut writer).await?;
+    Ok(Opened { lock, writer })
+}
+
+/// What needs no database: folder, lock, the file itself and who may read it.
+fn prepare_file(path: &Path) -> Result<Lock, OpenError> {
+    let io = |source| OpenError::Io { path: path.to_path_buf(), source };
+    let folder = folder_of(path);
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
+    if let Some(kind) = network_file_system(folder).map_err(io)? {
+        return Err(OpenError::Network { path: path.to_path_buf(), kind });
+    }
+    let lock = Lock::take(path).map_err(|error| match error {
+        LockError::Held(pid) => OpenError::InUse { path: path.to_path_buf(), pid },
+        LockError::Io(source) => io(source),
+    })?;
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_new) => Ok(lock),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let metadata = fs::metadata(path).map_err(io)?;
+            if !metadata.is_file() {
+                return Err(OpenError::NotAFile { path: path.to_path_buf() });
+            }
+            if metadata.permissions().mode() & 0o077 != 0 {
+                fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(io)?;
+            }
+            Ok(lock)
+        }
+        Err(error) => Err(io(error)),
+    }
+}
+
+/// The folder a file is in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// The version of a file that is ours or empty. Changes nothing in it.
+async fn identify(path: &Path) -> Result<i32, OpenError> {
+    let database = |source| OpenError::database(path, source);
+    let mut probe = base_options(path).connect().await.map_err(database)?;
+    let query = "SELECT (SELECT application_id FROM pragma_application_id),
+        (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)";
+    let identity: Result<(i32, i32, i64), sqlx::Error> = sqlx::query_as(query).fetch_one(&mut probe).await;
+    // Closed either way, so that no connection is left behind to a file that is refused.
+    let closed = probe.close().await;
+    let (application, version, tables) = identity.map_err(database)?;
+    closed.map_err(database)?;
+    let path = path.to_path_buf();
+    match (application, tables) {
+        (0, 0) => Ok(0),
+        (APPLICATION_ID, _) if version > VERSION => Err(OpenError::Newer { path, found: version }),
+        (APPLICATION_ID, _) => Ok(version),
+        _ => Err(OpenError::Foreign { path }),
+    }
+}
+
+/// Whether a file is sound, as far as can be seen quickly: a small one as a whole, of a large one
+/// both ends of every table.
+async fn check(path: &Path, writer: &mut SqliteConnection) -> Result<(), OpenError> {
+    let database = |source| OpenError::database(path, source);
+    // What a crash left in the log goes into the main file. On a full disk it stays where it is.
+    match run_once(writer, "PRAGMA wal_checkpoint(TRUNCATE)").await {
+        Err(error) if !is_full(&error) && !is_busy(&error) => return Err(database(error)),
+        Ok(()) | Err(_) => {}
+    }
+    let bytes =
+        fs::metadata(path).map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?.len();
+    if bytes > CHECKED_BYTES_MAX {
+        let ends = "SELECT (SELECT max(length(attributes)) FROM messages
+                WHERE id IN ((SELECT min(id) FROM messages), (SELECT max(id) FROM messages))),
+            (SELECT min(message_id) FROM bodies), (SELECT max(message_id) FROM bodies),
+            (SELECT min(message_id) FROM deliveries), (SELECT max(message_id) FROM deliveries),
+            (SELECT min(message_id) FROM attempts), (SELECT max(message_id) FROM attempts)";
+        sqlx::query(ends).execute(writer).await.map_err(database)?;
+        return Ok(());
+    }
+    let found: String =
+        sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(writer).await.map_err(database)?;
+    if found == "ok" { Ok(()) } else { Err(OpenError::Damaged { path: path.to_path_buf(), what: found }) }
+}
+
+/// What all connections have in common.
+fn base_options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .foreign_keys(false)
+        .busy_timeout(Duration::from_secs(2))
+        .statement_cache_capacity(64)
+        .thread_name(|number| format!("store-{number}"))
+        .pragma("trusted_schema", "OFF")
+        .pragma("temp_store", "MEMORY")
+        .disable_statement_logging()
+}
+
+pub(crate) fn writer_options(path: &Path) -> SqliteConnectOptions {
+    base_options(path)
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .pragma("wal_autocheckpoint", "0")
+        // 16 MiB of pages.
+        .pragma("cache_size", "-16384")
+}
+
+pub(crate) fn reader_options(path: &Path) -> SqliteConnectOptions {
+    base_options(path).read_only(true).pragma("query_only", "ON").pragma("cache_size", "-2048")
+}
+
+/// For a copy: reads this file and writes another.
+pub(crate) fn backup_options(path: &Path) -> SqliteConnectOptions {
+    base_options(path).read_only(true)
+}
+
+/// For the connection that moves the log into the main file while the writer goes on.
+pub(crate) fn checkpoint_options(path: &Path) -> SqliteConnectOptions {
+    base_options(path)
+        .synchronous(SqliteSynchronous::Full)
+        .pragma("wal_autocheckpoint", "0")
+        .pragma("cache_size", "-512")
+        .statement_cache_capacity(4)
+}

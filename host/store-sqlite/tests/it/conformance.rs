@@ -1,0 +1,66 @@
+//! The suite every store passes, on SQLite.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use portway_store::Store;
+use portway_store::conformance::Harness;
+use portway_store_sqlite::{OpenError, SqliteSettings, SqliteStore};
+
+use crate::harness::Folder;
+
+#[async_trait]
+impl Harness for Folder {
+    async fn open(&self) -> Arc<dyn Store> {
+        Arc::new(SqliteStore::open(self.settings()).await.unwrap())
+    }
+
+    /// Dropped without being closed: its file is what a killed process leaves. (A process that is
+    /// really killed is in `crash`.)
+    async fn reopen(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        drop(store);
+        Arc::new(SqliteStore::open(self.settings()).await.unwrap())
+    }
+
+    fn backup_path(&self) -> PathBuf {
+        self.folder.path().join("copy's file.db")
+    }
+
+    async fn open_backup(&self, _store: &Arc<dyn Store>, path: &Path) -> Arc<dyn Store> {
+        let settings = SqliteSettings { free_floor_bytes: 0, ..SqliteSettings::new(path) };
+        Arc::new(SqliteStore::open(settings).await.unwrap())
+    }
+}
+
+portway_store::conformance_cases!(Folder::new());
+
+#[tokio::test]
+async fn the_log_begins_anew_while_readers_come_and_go() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    let mut largest = 0;
+    for _ in 0..8 {
+        let bodies = (0..20).map(|_| crate::harness::message(vec![7; 100_000])).collect();
+        crate::harness::store(&store, bodies).await.unwrap();
+        store.list_queues().await.unwrap();
+        let found = store.maintain(Duration::from_secs(5)).await.unwrap();
+        assert_eq!(found.log_bytes, 0);
+        let log = std::fs::metadata(folder.folder.path().join("store.db-wal")).unwrap().len();
+        largest = largest.max(log);
+    }
+    // 16 MB went through it.
+    assert!(largest < 12 << 20, "{largest}");
+}
+
+#[tokio::test]
+async fn a_closed_store_says_so_and_lets_go() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    store.close().await.unwrap();
+    assert!(crate::harness::store(&store, vec![]).await.is_err());
+    assert!(store.list_queues().await.is_err());
+    let again: Result<SqliteStore, OpenError> = SqliteStore::open(folder.settings()).await;
+    assert!(again.is_ok());
+}

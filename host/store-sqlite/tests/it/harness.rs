@@ -1,0 +1,105 @@
+//! A store in a folder of its own, and short ways to write to it.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use portway_model::{
+    Answer, AttemptNo, Attributes, DestinationId, Draft, GroupId, InterfaceId, Lane, MessageId, Round, Tier,
+    Timestamp,
+};
+use portway_store::{
+    DeliveryResult, Durability, NewDelivery, NewMessage, Registration, Settled, Store, StoreError, Topology,
+    WriteBatch, WriteOutcome,
+};
+use portway_store_sqlite::{SqliteSettings, SqliteStore};
+use tempfile::TempDir;
+
+pub(crate) const NOW: Timestamp = Timestamp(1_700_000_000_000);
+
+pub(crate) struct Folder {
+    pub(crate) folder: TempDir,
+}
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Folder { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join("store.db")
+    }
+
+    pub(crate) fn settings(&self) -> SqliteSettings {
+        SqliteSettings { free_floor_bytes: 0, ..SqliteSettings::new(self.path()) }
+    }
+
+    pub(crate) async fn open(&self) -> SqliteStore {
+        let store = SqliteStore::open(self.settings()).await.unwrap();
+        register(&store).await;
+        store
+    }
+}
+
+/// Interface 1 with destinations 1 to 3.
+pub(crate) async fn register(store: &SqliteStore) -> bool {
+    let destinations = ["x", "y", "z"].map(str::to_owned).to_vec();
+    let topology = Topology { interfaces: vec![Registration { name: "a".into(), destinations }] };
+    store.register(&topology).await.unwrap().unclean
+}
+
+/// A message for destinations 1 to 3, in the first lane.
+pub(crate) fn message(body: impl Into<Bytes>) -> NewMessage {
+    let deliveries =
+        (1..=3).map(|n| NewDelivery { destination: DestinationId(n), lane: Lane::FIRST }).collect();
+    NewMessage {
+        interface: InterfaceId(1),
+        group: GroupId(1),
+        tier: Tier(0),
+        received_at: NOW,
+        draft: Draft {
+            body: body.into(),
+            key: None,
+            dedupe: None,
+            occurred_at: None,
+            attributes: Attributes::default(),
+            doubt: None,
+        },
+        dedupe: None,
+        origin: None,
+        deliveries,
+    }
+}
+
+pub(crate) fn sent(message: u64, destination: u32) -> DeliveryResult {
+    DeliveryResult {
+        destination: DestinationId(destination),
+        message: MessageId(message),
+        round: Round(0),
+        attempts: AttemptNo(1),
+        settled: Settled::Sent(Answer::default()),
+        attempted: None,
+    }
+}
+
+/// An empty batch with a mark of its own.
+pub(crate) fn batch(durability: Durability) -> WriteBatch {
+    static MARK: AtomicU64 = AtomicU64::new(1);
+    WriteBatch { mark: MARK.fetch_add(1, Ordering::Relaxed), now: NOW, durability, ..WriteBatch::default() }
+}
+
+pub(crate) async fn store(
+    store: &SqliteStore,
+    messages: Vec<NewMessage>,
+) -> Result<WriteOutcome, StoreError> {
+    store.write(WriteBatch { messages, ..batch(Durability::Strict) }).await
+}
+
+/// A connection beside the store's, as an operator's shell would have.
+pub(crate) async fn beside(path: &std::path::Path) -> sqlx::SqliteConnection {
+    use sqlx::ConnectOptions as _;
+    let options =
+        sqlx::sqlite::SqliteConnectOptions::new().filename(path).busy_timeout(Duration::from_secs(5));
+    options.connect().await.unwrap()
+}
