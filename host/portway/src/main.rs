@@ -6,7 +6,7 @@ use clap::Parser;
 use portway::cli::{Cli, Command};
 use portway::commands;
 use portway::output::{Exit, Output};
-use portway::wiring::PluginCatalog;
+use portway::wiring::{PluginCatalog, settings_problems};
 use portway_config::Draft;
 
 fn main() -> ExitCode {
@@ -33,7 +33,13 @@ fn main() -> ExitCode {
 
 /// Adds to a project's problems what only its plugins know.
 async fn judge(draft: &mut Draft) {
-    if let Some(catalog) = draft.project().map(PluginCatalog::of) {
-        draft.check_plugins(&catalog);
+    let Some(catalog) = draft.project().map(PluginCatalog::of) else {
+        return;
+    };
+    draft.check_plugins(&catalog);
+    if let Some(project) = draft.project() {
+        for problem in settings_problems(project, &catalog).await {
+            draft.report(problem);
+        }
     }
 }

@@ -13,21 +13,18 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::demo::status;
-use crate::plugins::{self, Which};
-use crate::process::{Kept, cargo, run, wait_until};
-use crate::project::{self, Ports};
+use crate::process::{Kept, run, wait_until};
+use crate::project::{self, Binary, Ports};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 /// An engine lives for so long in a round, at least and at most.
 const LIFE_MS: (u64, u64) = (150, 1_500);
 
 /// Kills the engine so many times, then counts.
-pub fn crash(root: &Path, rounds: u32) -> Result<()> {
-    plugins::build(root, Which::FirstParty)?;
-    run(cargo(root).args(["build", "--quiet", "--package", "portway"]))?;
+pub fn crash(root: &Path, rounds: u32, binary: Binary) -> Result<()> {
     let ports = Ports::free()?;
     let folder = project::lab_results(root, "crash", &ports)?;
-    let bench = Bench { portway: project::binary(root, "debug"), folder };
+    let bench = Bench { portway: binary.path(root)?, folder };
     let seed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.subsec_nanos();
     println!("crash: {rounds} rounds, moments drawn from seed {seed}");
 

@@ -7,9 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::plugins::{self, Which};
-use crate::process::{Kept, cargo, run, wait_until};
-use crate::project::{self, Ports};
+use crate::process::{Kept, run, wait_until};
+use crate::project::{self, Binary, Ports};
 
 /// Messages of `--once`, and the connections they come over.
 const MESSAGES: u64 = 1_000;
@@ -27,10 +26,8 @@ pub enum Mode {
 }
 
 /// Builds what is needed, then runs engine, receiver and generator.
-pub fn demo(root: &Path, mode: Mode) -> Result<()> {
-    plugins::build(root, Which::FirstParty)?;
-    run(cargo(root).args(["build", "--quiet", "--package", "portway"]))?;
-    let portway = project::binary(root, "debug");
+pub fn demo(root: &Path, mode: Mode, binary: Binary) -> Result<()> {
+    let portway = binary.path(root)?;
     let ports = Ports::free()?;
     let folder = project::lab_results(root, "demo", &ports)?;
 

@@ -16,6 +16,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use plugins::Which;
+use project::Binary;
 
 const USAGE: &str = "\
 cargo xtask demo [--once]      the example project with real traffic; once: 1,000 messages, then a table
@@ -34,8 +35,8 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["demo"] => demo::demo(root, demo::Mode::Live),
-        ["demo", "--once"] => demo::demo(root, demo::Mode::Once),
+        ["demo"] => demo::demo(root, demo::Mode::Live, Binary::ToBeBuilt),
+        ["demo", "--once"] => demo::demo(root, demo::Mode::Once, Binary::ToBeBuilt),
         ["test"] => test::test(root),
         ["check"] => check::check(root),
         ["fix"] => check::fix(root),
@@ -47,7 +48,7 @@ fn main() -> Result<()> {
         }
         ["sim", ..] => sim::sim(root, arguments.get(1..).unwrap_or_default()),
         ["crash", "--rounds", rounds] => {
-            crash::crash(root, rounds.parse().context("--rounds takes a number")?)
+            crash::crash(root, rounds.parse().context("--rounds takes a number")?, Binary::ToBeBuilt)
         }
         ["fuzz", "--seconds", seconds] => {
             fuzz::fuzz(root, seconds.parse().context("--seconds takes a number")?)

@@ -4,7 +4,10 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+
+use crate::plugins::{self, Which};
+use crate::process::{cargo, run};
 
 /// Addresses on loopback that nobody used a moment ago.
 pub struct Ports {
@@ -23,9 +26,25 @@ impl Ports {
     }
 }
 
-/// The binary a build has made.
-pub fn binary(root: &Path, profile: &str) -> PathBuf {
-    target(root).join(profile).join("portway")
+/// Which program runs the project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binary {
+    /// Plugins and program are built first.
+    ToBeBuilt,
+    /// What the tests have just built and run.
+    AsTested,
+}
+
+impl Binary {
+    pub fn path(self, root: &Path) -> Result<PathBuf> {
+        if self == Binary::ToBeBuilt {
+            plugins::build(root, Which::FirstParty)?;
+            run(cargo(root).args(["build", "--quiet", "--package", "portway"]))?;
+        }
+        let path = target(root).join("debug").join("portway");
+        ensure!(path.is_file(), "there is no program {}", path.display());
+        Ok(path)
+    }
 }
 
 /// Where this build's files are.

@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::Result;
 
 use crate::process::{cargo, run};
+use crate::project::Binary;
 use crate::{check, crash, demo, fuzz, plugins, sim};
 
 /// Seeds of the simulation in one test run.
@@ -34,8 +35,8 @@ pub fn test(root: &Path) -> Result<()> {
     step("tests", &mut || tests(root))?;
     step("check", &mut || check::check(root))?;
     step("simulation", &mut || sim::sim(root, &["--seeds".into(), SEEDS.into()]))?;
-    step("crash", &mut || crash::crash(root, CRASH_ROUNDS))?;
-    step("demo", &mut || demo::demo(root, demo::Mode::Once))?;
+    step("crash", &mut || crash::crash(root, CRASH_ROUNDS, Binary::AsTested))?;
+    step("demo", &mut || demo::demo(root, demo::Mode::Once, Binary::AsTested))?;
     step("fuzz", &mut || fuzz::fuzz(root, FUZZ_SECONDS))?;
     println!("{passed} passed, 0 failed");
     Ok(())

@@ -1,5 +1,7 @@
 //! `portway run`: a project's engine, until it is told to stop.
 
+use std::io::IsTerminal;
+
 use anyhow::{Context, anyhow};
 use portway_config::Environment;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -87,7 +89,8 @@ fn start_log(json: bool) {
     let environment = Environment::of_process();
     let wanted = environment.get("PORTWAY_LOG").unwrap_or("info");
     let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(wanted);
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let colours = std::io::stderr().is_terminal();
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr);
     // A log that was started before stays.
     let _ = match json {
         true => builder.json().try_init(),

@@ -34,6 +34,13 @@ pub enum AssembleError {
     NoTarget { interface: String, destination: String },
 }
 
+impl AssembleError {
+    /// The catalog says the same when it checks a project.
+    pub fn is_found_by_the_catalog(&self) -> bool {
+        matches!(self, AssembleError::Find(_))
+    }
+}
+
 /// The plugins of a project, each loaded once.
 pub struct Plugins<'a> {
     runtime: &'a Runtime,
@@ -46,7 +53,7 @@ impl<'a> Plugins<'a> {
         Plugins { runtime, catalog, loaded: BTreeMap::new() }
     }
 
-    async fn load(&mut self, role: Role, name: &str) -> Result<Plugin, AssembleError> {
+    pub async fn load(&mut self, role: Role, name: &str) -> Result<Plugin, AssembleError> {
         let key = (role, name.to_owned());
         if let Some(plugin) = self.loaded.get(&key) {
             return Ok(plugin.clone());

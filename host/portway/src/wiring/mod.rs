@@ -9,6 +9,7 @@ mod clock;
 mod control;
 mod deliver;
 mod embedded;
+mod judge;
 mod latency;
 mod names;
 mod observer;
@@ -18,5 +19,6 @@ mod running;
 
 pub use catalog::PluginCatalog;
 pub use clock::SystemClock;
+pub use judge::settings_problems;
 pub use names::topology;
 pub use running::{Running, StartError};
