@@ -44,6 +44,10 @@ impl Transform for OruToJson {
         let charset = self.charset(&written);
         let text = decode(&bytes, charset)?;
         let message = Hl7::parse(text.as_bytes()).quarantine("not-hl7")?;
+        if !message.delimiters().are_ascii() {
+            let text = "a delimiter in MSH-1 or MSH-2 is not ASCII, so it cannot be told from the text";
+            return Err(Problem::quarantine("bad-delimiters", text));
+        }
         let source = Source::new(&text, *message.delimiters(), charset);
         let body = self.writer.write(&message, &source)?;
         Ok(Output::new(body).into())

@@ -77,9 +77,16 @@ impl Delimiters {
 
     /// Whether the byte has a meaning of its own and must be escaped in a text.
     pub fn contains(&self, byte: u8) -> bool {
-        byte == self.field
-            || [self.component, self.repetition, self.escape, self.subcomponent, self.truncation]
-                .contains(&Some(byte))
+        byte == self.field || self.encoding().contains(&Some(byte))
+    }
+
+    /// Whether none of them can be part of a character in a text that is decoded.
+    pub fn are_ascii(&self) -> bool {
+        self.field.is_ascii() && self.encoding().iter().flatten().all(u8::is_ascii)
+    }
+
+    fn encoding(&self) -> [Option<u8>; 5] {
+        [self.component, self.repetition, self.escape, self.subcomponent, self.truncation]
     }
 }
 

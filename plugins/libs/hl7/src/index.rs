@@ -62,16 +62,6 @@ impl FieldIndex {
         let (start, next) = (*self.starts.get(part)?, *self.starts.get(part + 1)?);
         Some(start as usize..next.saturating_sub(1) as usize)
     }
-
-    /// The next part begins here. The last place is for the end of the last part.
-    #[inline]
-    fn push(&mut self, start: usize) {
-        if let Some(slot) = self.starts.get_mut(self.count + 1) {
-            // Whoever indexes a message checked its length.
-            *slot = start as u32;
-            self.count += 1;
-        }
-    }
 }
 
 /// Goes through the segments of a message.
@@ -102,10 +92,6 @@ impl<'a> Indexer<'a> {
         let end = self.segment_end(start);
         index.is_header = self.text.get(start..).is_some_and(is_header_name)
             && self.text.get(start + 3).is_none_or(|byte| *byte == self.field);
-        index.count = 0;
-        if let Some(first) = index.starts.first_mut() {
-            *first = start as u32;
-        }
         self.find_fields(start, end, index);
         index.end = end as u32;
         self.at = end;
@@ -127,23 +113,27 @@ impl<'a> Indexer<'a> {
 
     fn find_fields(&self, start: usize, end: usize, index: &mut FieldIndex) {
         let separators = ONES * u64::from(self.field);
-        let mut at = start;
-        while at < end && index.count <= INDEXED_FIELDS_MAX {
+        let mut starts = index.starts.iter_mut();
+        let mut next_start = |offset: usize| {
+            // Whoever indexes a message checked its length.
+            starts.next().map(|slot| *slot = offset as u32).is_some()
+        };
+        next_start(start);
+        let (mut at, mut count) = (start, 0);
+        'fields: while at < end {
             let mut hits = zero_bytes(self.word(at) ^ separators);
             while hits != 0 {
                 let offset = at + (hits.trailing_zeros() / 8) as usize;
-                if offset >= end {
-                    break;
+                if offset >= end || !next_start(offset + 1) {
+                    break 'fields;
                 }
-                index.push(offset + 1);
+                count += 1;
                 hits &= hits - 1;
             }
             at += 8;
         }
-        // Where the last part ends: at the end, or at the first separator that is passed over.
-        if index.count <= INDEXED_FIELDS_MAX {
-            index.push(end + 1);
-        }
+        // The last part ends at the end; where there is no place for that, it is passed over.
+        index.count = count + usize::from(next_start(end + 1));
     }
 
     fn line_feed_ends(&self, offset: usize) -> bool {
@@ -153,12 +143,17 @@ impl<'a> Indexer<'a> {
     /// Eight bytes; behind the end of the text such as are never looked for.
     #[inline]
     fn word(&self, at: usize) -> u64 {
-        let rest = self.text.get(at..).unwrap_or(&[]);
-        if let Some(word) = rest.first_chunk::<8>() {
-            return u64::from_le_bytes(*word);
+        match self.text.get(at..at + 8).and_then(<[u8]>::first_chunk::<8>) {
+            Some(word) => u64::from_le_bytes(*word),
+            None => self.last_word(at),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn last_word(&self, at: usize) -> u64 {
         let mut word = [0xFF; 8];
-        for (slot, byte) in word.iter_mut().zip(rest) {
+        for (slot, byte) in word.iter_mut().zip(self.text.get(at..).unwrap_or(&[])) {
             *slot = *byte;
         }
         u64::from_le_bytes(word)
