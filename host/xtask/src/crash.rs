@@ -48,7 +48,8 @@ pub fn crash(root: &Path, rounds: u32, binary: Binary) -> Result<()> {
     let mut engine = bench.engine()?;
     bench.wait_ready(&mut engine)?;
     if let Some(mut generator) = generator {
-        generator.stop(PATIENCE)?;
+        // It may wait for an answer when it is told to stop, which makes its end a bad one.
+        generator.end(PATIENCE)?;
     }
     bench.wait_drained(&mut engine)?;
     engine.stop(PATIENCE)?;

@@ -26,7 +26,8 @@ cargo xtask fix                formats, and writes the contract's hashes anew
 cargo xtask gen                writes the generated reference pages
 cargo xtask plugins [--test]   builds the first-party plugins; with --test the tests' hostile ones as well
 cargo xtask sim --seeds N      the simulation; `--seed S --trace` replays one
-cargo xtask crash --rounds N   kills a real engine under load and counts at the receiver
+cargo xtask crash --rounds N   kills a real engine under load and counts at the receiver;
+                               with --no-build the program that is there
 cargo xtask fuzz --seconds N   every fuzz target for so long";
 
 fn main() -> Result<()> {
@@ -47,14 +48,15 @@ fn main() -> Result<()> {
             plugins::build(root, Which::Hostile)
         }
         ["sim", ..] => sim::sim(root, arguments.get(1..).unwrap_or_default()),
-        ["crash", "--rounds", rounds] => {
-            crash::crash(root, rounds.parse().context("--rounds takes a number")?, Binary::ToBeBuilt)
-        }
-        ["fuzz", "--seconds", seconds] => {
-            fuzz::fuzz(root, seconds.parse().context("--seconds takes a number")?)
-        }
+        ["crash", "--rounds", rounds] => crash::crash(root, number(rounds)?, Binary::ToBeBuilt),
+        ["crash", "--rounds", rounds, "--no-build"] => crash::crash(root, number(rounds)?, Binary::AsTested),
+        ["fuzz", "--seconds", seconds] => fuzz::fuzz(root, number(seconds)?),
         _ => bail!("no such command; there are:\n{USAGE}"),
     }
+}
+
+fn number(word: &str) -> Result<u32> {
+    word.parse().with_context(|| format!("`{word}` is no number"))
 }
 
 /// The binary knows its own options and commands.

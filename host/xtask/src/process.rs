@@ -1,10 +1,10 @@
 //! Child processes: run to the end, or kept and ended by their id.
 
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 /// Cargo in the project's root, the one that runs this program.
 pub fn cargo(root: &Path) -> Command {
@@ -35,17 +35,26 @@ impl Kept {
         Ok(Kept { child, name })
     }
 
-    /// SIGTERM, then waits for the end; kills after `patience`.
+    /// SIGTERM, then waits for an end in order, which must be a good one.
     pub fn stop(&mut self, patience: Duration) -> Result<()> {
+        let status = self.end(patience)?;
+        ensure!(status.success(), "{} ended with {status}", self.name);
+        Ok(())
+    }
+
+    /// SIGTERM, then waits for the end, good or not; kills after `patience`.
+    pub fn end(&mut self, patience: Duration) -> Result<ExitStatus> {
         let id = self.child.id().to_string();
         run(Command::new("kill").args(["-TERM", &id]))?;
-        let ended = wait_until(patience, || Ok(self.child.try_wait()?.is_some()))?;
-        if !ended {
-            self.child.kill()?;
-            self.child.wait()?;
-            bail!("{} did not stop within {patience:?}", self.name);
+        let mut ended = None;
+        wait_until(patience, || {
+            ended = self.child.try_wait()?;
+            Ok(ended.is_some())
+        })?;
+        if ended.is_none() {
+            self.kill()?;
         }
-        Ok(())
+        ended.with_context(|| format!("{} did not stop within {patience:?}", self.name))
     }
 
     /// SIGKILL.

@@ -165,8 +165,8 @@ impl Running {
         }
     }
 
-    /// Sources first, so that everything they were promised is answered; then the engine, the
-    /// API, and last the store.
+    /// Sources first, so that everything they were promised is answered; then the engine, which
+    /// closes the store, and the API.
     pub async fn stop(mut self) -> Result<(), StartError> {
         self.control.stopping();
         let _ = self.stop_sources.send(true);
@@ -175,7 +175,6 @@ impl Running {
         let ended = self.task.await.map_err(StartError::Panic)?;
         let _ = self.stop_background.send(true);
         while self.background.join_next().await.is_some() {}
-        self.store.close().await?;
         Ok(ended?)
     }
 }

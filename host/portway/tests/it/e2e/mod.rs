@@ -1,0 +1,35 @@
+//! The real program on real projects, driven as its users drive it: over sockets, signals and
+//! the command line.
+
+mod disk;
+mod hostile;
+mod hostile_source;
+mod peer;
+mod process;
+mod project;
+mod refused;
+mod routes;
+mod rubbish;
+mod senders;
+mod stopping;
+
+use std::time::{Duration, Instant};
+
+use peer::{Peer, message};
+use process::{Engine, Finished};
+use project::Project;
+
+/// How long anything may take on a busy machine before a test fails.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Asks until there is an answer.
+async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(Instant::now() < end, "not within {PATIENCE:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

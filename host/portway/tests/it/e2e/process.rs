@@ -1,0 +1,194 @@
+//! The `portway` binary as a child process.
+
+use std::fs::{self, File};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use portway::client::Client;
+use portway_admin::views::{self, DestinationState, EngineState, Status};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::until;
+use super::project::Project;
+
+/// A command that has ended.
+#[derive(Debug)]
+pub struct Finished {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Project {
+    /// The program on this project.
+    fn program(&self, line: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portway"));
+        command.args(line).arg("--project").arg(self.path()).stdin(Stdio::null());
+        command.env("PORTWAY_LOG", "info").env("USER", "tester");
+        command
+    }
+
+    /// Runs a command to its end.
+    pub async fn portway(&self, line: &[&str]) -> Finished {
+        let mut command = self.program(line);
+        let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+        Finished {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Starts the engine and waits until it takes messages.
+    pub async fn run(&self) -> Engine {
+        let mut engine = self.start();
+        engine.wait_ready(self.path()).await;
+        engine
+    }
+
+    /// Starts the engine.
+    pub fn start(&self) -> Engine {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let log = self.path().join(format!("log-{}.txt", NUMBER.fetch_add(1, Ordering::Relaxed)));
+        let file = File::create(&log).unwrap();
+        let child =
+            self.program(&["run"]).stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
+        Engine { child, log, project: self.path().to_owned() }
+    }
+}
+
+/// A running engine; killed when dropped.
+pub struct Engine {
+    child: Child,
+    log: PathBuf,
+    project: PathBuf,
+}
+
+impl Engine {
+    async fn wait_ready(&mut self, project: &Path) {
+        let id = self.child.id();
+        until("the engine is ready", async || {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                panic!("the engine ended with {status}:\n{}", self.log());
+            }
+            let status = Client::of_project(project).ok()?.status().await.ok()?;
+            // The file that says where to ask may be the one of an engine before.
+            let is_ours = status.engine.process_id == id && status.engine.state == EngineState::Running;
+            is_ours.then_some(())
+        })
+        .await;
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    pub async fn status(&mut self) -> Status {
+        if let Some(status) = self.child.try_wait().unwrap() {
+            panic!("the engine ended with {status}:\n{}", self.log());
+        }
+        Client::of_project(&self.project).unwrap().status().await.unwrap()
+    }
+
+    /// Asks until the status is as wanted; shows it when it never is.
+    pub async fn until_status<T>(&mut self, what: &str, is_so: impl Fn(&Status) -> Option<T>) -> T {
+        let mut last = None;
+        let asked = until(what, async || {
+            let status = self.status().await;
+            let answer = is_so(&status);
+            last = Some(status);
+            answer
+        });
+        // A failure shows what the engine said last.
+        match futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(asked)).await {
+            Ok(answer) => answer,
+            Err(_) => panic!("not so: {what}: {last:#?}\n{}", tail(&self.log())),
+        }
+    }
+
+    pub async fn destination(&mut self, interface: &str, name: &str) -> views::Destination {
+        find(&self.status().await, interface, name).clone()
+    }
+
+    /// Waits until a destination has nothing to do.
+    pub async fn drained(&mut self, interface: &str, name: &str) -> views::Destination {
+        self.until_status(&format!("{interface} → {name} is drained"), |status| {
+            let found = find(status, interface, name);
+            (found.waiting == 0).then(|| found.clone())
+        })
+        .await
+    }
+
+    pub async fn until_stopped(&mut self, interface: &str, name: &str) -> views::Destination {
+        self.until_status(&format!("{interface} → {name} is stopped"), |status| {
+            let found = find(status, interface, name);
+            (found.state == DestinationState::Stopped).then(|| found.clone())
+        })
+        .await
+    }
+
+    pub async fn address(&mut self, interface: &str) -> SocketAddr {
+        let status = self.status().await;
+        let found = status.interfaces.iter().find(|found| found.name == interface).unwrap();
+        found.listener.as_ref().unwrap().address.parse().unwrap()
+    }
+
+    /// Of memory, at its highest.
+    pub fn resident_bytes_max(&self) -> u64 {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).unwrap();
+        kill_process(id, signal).unwrap();
+    }
+
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM and an orderly end.
+    pub async fn stop(&mut self) {
+        self.signal(Signal::TERM);
+        let status = self.ended().await;
+        assert!(status.success(), "{status}:\n{}", self.log());
+    }
+
+    pub async fn ended(&mut self) -> ExitStatus {
+        let log = self.log.clone();
+        let ended = until("the engine has ended", async || self.child.try_wait().unwrap());
+        match futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(ended)).await {
+            Ok(status) => status,
+            Err(_) => panic!("it did not end:\n{}", tail(&fs::read_to_string(log).unwrap_or_default())),
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn find<'s>(status: &'s Status, interface: &str, name: &str) -> &'s views::Destination {
+    let found = status.interfaces.iter().find(|found| found.name == interface).unwrap();
+    found.destinations.iter().find(|found| found.name == name).unwrap()
+}
+
+/// How often something was refused, by the reason `status` shows.
+pub fn refused(status: &Status, interface: &str, reason: &str) -> u64 {
+    let found = status.interfaces.iter().find(|found| found.name == interface).unwrap();
+    found.refusals.iter().find(|count| count.reason == reason).map_or(0, |count| count.count)
+}
+
+fn tail(log: &str) -> String {
+    let lines: Vec<_> = log.lines().collect();
+    lines[lines.len().saturating_sub(40)..].join("\n")
+}

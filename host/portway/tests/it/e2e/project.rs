@@ -1,0 +1,101 @@
+//! A project in a temporary folder.
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Path, PathBuf};
+
+use portway::traffic::Identity;
+use portway::traffic::message;
+use tempfile::TempDir;
+
+/// A project folder that is removed at the end.
+pub struct Project {
+    dir: TempDir,
+}
+
+impl Project {
+    /// `more` stands in `portway.toml`, behind the admin address. Ports are drawn by the system.
+    pub fn new(more: &str) -> Project {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["interfaces", "out", "data"] {
+            fs::create_dir(dir.path().join(folder)).unwrap();
+        }
+        let project = Project { dir };
+        project.write("portway.toml", &format!("[admin]\nlisten = \"127.0.0.1:0\"\n{more}"));
+        project.share_native_code();
+        project
+    }
+
+    /// An interface with an MLLP source that keeps its patients in order, and these destinations.
+    pub fn mllp(&self, name: &str, more_of_source: &str, destinations: &str) {
+        let source = "[source]\nplugin = \"mllp\"\nsettings = { key = \"PID-3.1\", dedupe = \"MSH-10\" }\n";
+        let listen = match more_of_source.contains("listen =") {
+            true => "",
+            false => "listen = \"127.0.0.1:0\"\n",
+        };
+        self.interface(name, &format!("{source}{listen}{more_of_source}\n{destinations}"));
+    }
+
+    pub fn interface(&self, name: &str, text: &str) {
+        self.write(&format!("interfaces/{name}.toml"), text);
+    }
+
+    pub fn write(&self, file: &str, text: &str) {
+        fs::write(self.path().join(file), text).unwrap();
+    }
+
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// What the file sender wrote, in its order.
+    pub fn delivered(&self, file: &str) -> Vec<Identity> {
+        let text = fs::read(self.path().join("out").join(file)).unwrap_or_default();
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.map(|line| message::read(line).expect("a message of ours").identity).collect()
+    }
+
+    /// Components are compiled once for all tests and not once for each.
+    pub fn share_native_code(&self) {
+        let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("native-code");
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&shared).unwrap();
+        symlink(shared, self.path().join("data/native-code")).unwrap();
+    }
+}
+
+/// A destination that appends what it gets to `out/NAME`, behind the given transforms.
+pub fn to_file(name: &str, more: &str, transforms: &str) -> String {
+    format!(
+        "[[destination]]\nname = \"{name}\"\n{more}\n{transforms}\n[destination.sender]\nplugin = \"file\"\n\
+         settings = {{ mode = \"append\", file = \"{name}\" }}\ngrants.folder = {{ type = \"folder\", path = \"out\" }}\n"
+    )
+}
+
+/// A component of `plugins-test/` in the target folder this test was built in.
+pub fn test_component(name: &str) -> PathBuf {
+    built("plugins-test", name, "cargo xtask plugins --test")
+}
+
+/// A first-party component.
+pub fn component(name: &str) -> PathBuf {
+    built("plugins", name, "cargo xtask plugins")
+}
+
+fn built(folder: &str, name: &str, command: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let file = format!("{name}.wasm");
+    let mut candidates = test.ancestors().map(|above| above.join(folder).join(&file));
+    candidates.find(|path| path.is_file()).unwrap_or_else(|| {
+        panic!("there is no `{folder}/{file}` in the target folder: run `{command}`")
+    })
+}
+
+/// The table of plugins by path in `portway.toml`.
+pub fn hostile_plugins() -> String {
+    let mut text = String::new();
+    for name in ["hostile-transform", "hostile-sender", "hostile-stream-source"] {
+        let path = test_component(name);
+        text.push_str(&format!("[plugins.{name}]\npath = {:?}\n", path.display().to_string()));
+    }
+    text
+}
