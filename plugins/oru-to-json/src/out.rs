@@ -14,7 +14,8 @@ const FLUSH_BYTES: usize = 256 * 1024;
 /// A buffer larger than this is not kept.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
-/// A key with its quotes and colon, ready to be copied in three words.
+/// A key with its quotes and colon, ready to be copied in three words. The quote of a string stands
+/// behind them and counts where one follows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     bytes: [u8; 24],
@@ -22,7 +23,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Names of at most 21 letters.
+    /// Names of at most 20 letters.
     pub(crate) const fn new(name: &str) -> Key {
         let name = name.as_bytes();
         let mut bytes = [0; 24];
@@ -34,6 +35,7 @@ impl Key {
         }
         bytes[at + 1] = b'"';
         bytes[at + 2] = b':';
+        bytes[at + 3] = b'"';
         Key { bytes, length: at as u8 + 3 }
     }
 }
@@ -145,6 +147,12 @@ impl Out {
     #[inline]
     pub(crate) fn push_key(&mut self, key: &Key) {
         self.push_array(key.bytes, usize::from(key.length));
+    }
+
+    /// A key, and the quote that begins its string.
+    #[inline]
+    pub(crate) fn push_key_and_quote(&mut self, key: &Key) {
+        self.push_array(key.bytes, usize::from(key.length) + 1);
     }
 
     /// Any bytes as they are.

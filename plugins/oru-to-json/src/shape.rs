@@ -217,31 +217,67 @@ impl Out {
     }
 
     /// One member; the field is not empty.
-    pub(crate) fn member(&mut self, source: &Source<'_>, place: Range<usize>, key: &Key, shape: Shape) {
+    fn member(&mut self, source: &Source<'_>, place: Range<usize>, key: &Key, shape: Shape) {
+        if source.is_null(&place) {
+            return self.null_member(key);
+        }
+        let parts = match shape {
+            Shape::Text => return self.string_member(source, place, key),
+            Shape::Code => return self.string_member(source, source.first_component(&place), key),
+            Shape::Date => return self.date_member(source, source.first_component(&place), key),
+            Shape::Object(parts) => Some(parts),
+            Shape::Codes | Shape::Objects(_) => None,
+        };
         let before = self.written();
         self.push_key(key);
-        if source.is_null(&place) {
-            return self.push_all(b"null,");
-        }
-        let wrote = match shape {
-            Shape::Text => self.filled_string(source, place),
-            Shape::Code => self.filled_string(source, source.first_component(&place)),
-            Shape::Date => self.date(source, source.first_component(&place)),
-            Shape::Object(parts) => self.object(source, &source.first(&place, source.repetition), parts),
-            Shape::Codes => self.array(source, place, |out, place| {
-                out.filled_string(source, source.first(place, source.component))
+        let wrote = match (parts, shape) {
+            (Some(parts), _) => self.object(source, &source.first(&place, source.repetition), parts),
+            (None, Shape::Objects(parts)) => {
+                self.array(source, place, |out, place| out.object(source, place, parts))
+            }
+            (None, _) => self.array(source, place, |out, place| {
+                let code = source.first(place, source.component);
+                let filled = !code.is_empty();
+                if filled {
+                    out.string(source, code);
+                }
+                filled
             }),
-            Shape::Objects(parts) => self.array(source, place, |out, place| out.object(source, place, parts)),
         };
         if !wrote {
             self.rewind(before);
         }
     }
 
+    pub(crate) fn null_member(&mut self, key: &Key) {
+        self.push_key(key);
+        self.push_array(*b"null,", 5);
+    }
+
+    /// A member that is a string; nothing where that would be empty.
+    #[inline]
+    fn string_member(&mut self, source: &Source<'_>, place: Range<usize>, key: &Key) {
+        if !place.is_empty() {
+            self.push_key_and_quote(key);
+            self.begun_string(source, place);
+        }
+    }
+
+    /// A member that is a date; what is none stays as it is written.
+    pub(crate) fn date_member(&mut self, source: &Source<'_>, place: Range<usize>, key: &Key) {
+        let Some(date) = DateTime::parse(source.bytes(&place)) else {
+            return self.string_member(source, place, key);
+        };
+        let (bytes, count) = date.iso();
+        self.push_key_and_quote(key);
+        self.push_array(bytes, count);
+        self.push_array([b'"', b','], 2);
+    }
+
     /// An object of components; false: it would be empty.
     pub(crate) fn object(&mut self, source: &Source<'_>, place: &Range<usize>, parts: &[Part]) -> bool {
         if source.is_null(place) {
-            self.push_all(b"null,");
+            self.push_array(*b"null,", 5);
             return true;
         }
         self.push(b'{');
@@ -283,11 +319,11 @@ impl Out {
         if place.is_empty() {
             return;
         }
-        self.push_key(&part.key);
         if source.is_null(&place) {
-            self.push_all(b"null,");
+            self.null_member(&part.key);
         } else {
-            self.string(source, place);
+            self.push_key_and_quote(&part.key);
+            self.begun_string(source, place);
         }
     }
 
@@ -314,27 +350,5 @@ impl Out {
         }
         self.close(b']');
         true
-    }
-
-    fn filled_string(&mut self, source: &Source<'_>, place: Range<usize>) -> bool {
-        let filled = !place.is_empty();
-        if filled {
-            self.string(source, place);
-        }
-        filled
-    }
-
-    /// A date; what is none stays as it is written.
-    pub(crate) fn date(&mut self, source: &Source<'_>, place: Range<usize>) -> bool {
-        match DateTime::parse(source.bytes(&place)) {
-            Some(date) => {
-                let (bytes, count) = date.iso();
-                self.push(b'"');
-                self.push_array(bytes, count);
-                self.push_array([b'"', b','], 2);
-                true
-            }
-            None => self.filled_string(source, place),
-        }
     }
 }

@@ -193,6 +193,11 @@ impl Out {
     /// The text as a JSON string with its quotes and a comma.
     pub(crate) fn string(&mut self, source: &Source<'_>, place: Range<usize>) {
         self.push(b'"');
+        self.begun_string(source, place);
+    }
+
+    /// The same without the first quote.
+    pub(crate) fn begun_string(&mut self, source: &Source<'_>, place: Range<usize>) {
         let mut at = place.start;
         while at < place.end {
             let left = place.end - at;

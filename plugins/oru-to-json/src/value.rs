@@ -27,11 +27,11 @@ impl Out {
     pub(crate) fn values(&mut self, source: &Source<'_>, index: &FieldIndex) {
         let Some(place) = index.field(5).filter(|place| !place.is_empty()) else { return };
         let kind = index.field(2).map_or(&b""[..], |place| source.bytes(&place));
+        if source.is_null(&place) {
+            return self.null_member(&VALUES);
+        }
         let before = self.written();
         self.push_key(&VALUES);
-        if source.is_null(&place) {
-            return self.push_all(b"null,");
-        }
         if !self.array(source, place, |out, place| out.value(source, place, kind)) {
             self.rewind(before);
         }
@@ -39,7 +39,7 @@ impl Out {
 
     fn value(&mut self, source: &Source<'_>, place: &Range<usize>, kind: &[u8]) -> bool {
         if source.is_null(place) {
-            self.push_all(b"null,");
+            self.push_array(*b"null,", 5);
             return true;
         }
         match kind {
@@ -57,15 +57,15 @@ impl Out {
 
     fn plain_value(&mut self, source: &Source<'_>, place: &Range<usize>) {
         self.push(b'{');
-        self.push_key(&TEXT);
-        self.string(source, place.clone());
+        self.push_key_and_quote(&TEXT);
+        self.begun_string(source, place.clone());
         self.close(b'}');
     }
 
     fn number(&mut self, source: &Source<'_>, place: &Range<usize>) {
         self.push(b'{');
-        self.push_key(&TEXT);
-        self.string(source, place.clone());
+        self.push_key_and_quote(&TEXT);
+        self.begun_string(source, place.clone());
         if let Some(number) = Number::parse(source.bytes(place)) {
             self.push_key(&NUMBER);
             number.write(|byte| self.push(byte));
@@ -76,12 +76,11 @@ impl Out {
 
     fn time(&mut self, source: &Source<'_>, place: &Range<usize>) {
         self.push(b'{');
-        self.push_key(&TEXT);
-        self.string(source, place.clone());
+        self.push_key_and_quote(&TEXT);
+        self.begun_string(source, place.clone());
         let written = source.first(place, source.component);
         if DateTime::parse(source.bytes(&written)).is_some() {
-            self.push_key(&TIME);
-            self.date(source, written);
+            self.date_member(source, written, &TIME);
         }
         self.close(b'}');
     }
