@@ -163,6 +163,14 @@ impl Committer {
         matches!(self.hand, Hand::Writing { .. } | Hand::Finding { .. })
     }
 
+    /// Whether what is in hand may change held lanes: the store may show it before its outcome is known.
+    pub fn is_acting(&self) -> bool {
+        match &self.hand {
+            Hand::Writing { batch, .. } | Hand::Finding { batch, .. } => !batch.actions.is_empty(),
+            Hand::Free | Hand::Housekeeping => false,
+        }
+    }
+
     pub fn pause_until(&self) -> Option<Duration> {
         self.trouble.as_ref().map(|trouble| trouble.pause_until)
     }

@@ -378,6 +378,7 @@ impl Core {
             completer: &mut self.completer,
             at: self.at,
             is_writing: self.committer.is_writing(),
+            is_acting: self.committer.is_acting(),
         };
         act(&mut self.dispatcher, &mut ctx, &mut self.out);
     }

@@ -9,6 +9,7 @@ use portway_store::{
 use super::Core;
 use crate::committer::{After, Batch};
 use crate::completer::{Completer, Finished};
+use crate::dispatcher::Changed;
 use crate::event::{ActError, Effect, EngineError, Ticket};
 use crate::fate::Fate;
 use crate::intake::WaiterNo;
@@ -84,11 +85,9 @@ impl Core {
 
     fn acted(&mut self, ticket: Ticket, action: &Action, outcome: ActionOutcome) {
         if let ActionOutcome::Done(changed) = &outcome {
-            for (destination, lane, _) in changed {
-                let changed = (*destination, *lane);
-                self.with_dispatcher(|dispatcher, ctx| {
-                    dispatcher.acted(changed, action.message, action.kind, ctx)
-                });
+            for now in changed {
+                let changed = Changed::new(action, *now);
+                self.with_dispatcher(|dispatcher, ctx| dispatcher.acted(changed, action.kind, ctx));
             }
         }
         self.out.push(Effect::Acted { ticket, outcome: Ok(outcome) });

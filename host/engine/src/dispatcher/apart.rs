@@ -93,18 +93,23 @@ impl Apart {
         }
     }
 
-    /// Takes a delivery out of memory and drops pages that may show it as it was.
-    pub fn remove(&mut self, message: MessageId) {
-        self.fresh.remove(message);
+    /// Takes a delivery, as it was before a round, out of memory and drops pages that may show it so.
+    pub fn remove(&mut self, message: MessageId, before: Round) {
+        self.fresh.remove(message, before);
         self.fresh.cancel_read();
-        for hint in self.due.iter().filter(|hint| hint.message == message) {
+        for hint in self.due.iter().filter(|hint| hint.is_of(message, before)) {
             self.taken.remove(&(message, hint.round));
         }
-        self.due.retain(|hint| hint.message != message);
+        self.due.retain(|hint| !hint.is_of(message, before));
         if self.read.take().is_some() {
             self.due_behind = true;
             self.forget_written();
         }
+    }
+
+    /// A due one left the run it was in.
+    pub fn leave(&mut self, message: MessageId, round: Round) {
+        self.taken.remove(&(message, round));
     }
 
     /// Leaves to the store what no run had in hand.

@@ -1,21 +1,45 @@
 //! What operators do to deliveries and destinations, as the dispatcher sees it: after it is stored.
 
-use portway_model::{Failure, Lane, MessageId};
-use portway_store::ActionKind;
+use portway_model::{DestinationId, Failure, Lane, MessageId, Round};
+use portway_store::{Action, ActionKind};
 
 use super::destination::Destination;
+use super::stream::Hint;
 use super::{Ctx, Desk};
 
+/// A delivery that an action changed, as it is now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Changed {
+    pub destination: DestinationId,
+    pub lane: Lane,
+    pub message: MessageId,
+    /// What is in memory of an earlier round is out of date.
+    pub before: Round,
+}
+
+impl Changed {
+    pub fn new(action: &Action, now: (DestinationId, Lane, Round)) -> Self {
+        let (destination, lane, round) = now;
+        let before = match action.kind {
+            ActionKind::Resend { .. } => round,
+            ActionKind::Dismiss => round.next(),
+        };
+        Changed { destination, lane, message: action.message, before }
+    }
+}
+
 impl Destination {
-    /// A delivery was changed; `no` is its lane now.
-    pub fn acted(
-        &mut self,
-        no: Lane,
-        message: MessageId,
-        kind: ActionKind,
-        desk: &mut Desk,
-        ctx: &mut Ctx<'_>,
-    ) {
+    /// Runs that are not handed over lost these.
+    pub fn lost(&mut self, hints: &[Hint]) {
+        self.in_hand = self.in_hand.saturating_sub(u32::try_from(hints.len()).unwrap_or(u32::MAX));
+        for hint in hints {
+            self.apart.leave(hint.message, hint.round);
+        }
+    }
+
+    /// A delivery was changed.
+    pub fn acted(&mut self, changed: Changed, kind: ActionKind, desk: &mut Desk, ctx: &mut Ctx<'_>) {
+        let Changed { lane: no, message, before, .. } = changed;
         // The lane it came from is not told: where lanes are held, all of them are looked up.
         if self.holds() {
             self.read_held(desk);
@@ -24,21 +48,18 @@ impl Destination {
             ActionKind::Dismiss if no.is_ordered() => {
                 // A page in hand may still show it as pending.
                 self.count_lane(no, desk, |lane| {
-                    lane.stream.remove(message);
+                    lane.stream.remove(message, before);
                     lane.stream.cancel_read();
                     lane.unblock(message);
                 });
             }
-            ActionKind::Dismiss => self.count_apart(desk, |apart| apart.remove(message)),
-            ActionKind::Resend { .. } if no.is_ordered() => {
-                if self.lanes.contains_key(&no) {
-                    self.count_lane(no, desk, |lane| lane.stream.rewind(message));
-                } else {
-                    self.mark_unread(no);
-                }
-            }
+            ActionKind::Dismiss => self.count_apart(desk, |apart| apart.remove(message, before)),
+            ActionKind::Resend { .. } if no.is_ordered() => match self.lanes.get_mut(&no) {
+                Some(lane) => lane.rewind = Some(lane.rewind.map_or(message, |earlier| earlier.min(message))),
+                None => self.mark_unread(no),
+            },
             ActionKind::Resend { .. } => {
-                self.count_apart(desk, |apart| apart.remove(message));
+                self.count_apart(desk, |apart| apart.remove(message, before));
                 // It is due at the moment of the transaction, which is over.
                 let now = self.apart.now(&ctx.at);
                 self.arm(now, desk, ctx);

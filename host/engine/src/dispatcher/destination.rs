@@ -54,8 +54,9 @@ pub(crate) struct Destination {
     /// Lanes without an entry of which the store has a backlog.
     unread: LaneSet,
     next_unread: u16,
-    /// Of these, those that had a backlog when the last process ended uncleanly.
-    suspect: Option<Box<LaneSet>>,
+    /// Lanes that had a backlog when the last process ended uncleanly, and how many of their first
+    /// deliveries it may have had in hand.
+    suspect: Option<Box<(LaneSet, u32)>>,
     hungry: VecDeque<Lane>,
     /// Reads of queues in hand.
     reads: u32,
@@ -112,6 +113,11 @@ impl Destination {
         self.loading == 0 && self.standing.is_active()
     }
 
+    /// A run of this lane that begins with this message is still right.
+    pub fn takes(&self, no: Lane, first: MessageId) -> bool {
+        self.is_active() && self.lanes.get(&no).is_none_or(|lane| lane.admits(first))
+    }
+
     pub fn lanes_count(&self) -> usize {
         self.lanes.len()
     }
@@ -127,9 +133,10 @@ impl Destination {
             let after = Timestamp(0);
             desk.reader.ask(For::NextDue(self.place), Read::NextDue { destination, after });
             if desk.is_careful {
+                // No more than that was in hand or not yet written, of any lane.
                 let unflushed_max = u32::try_from(ctx.layout.limits.unflushed_max).unwrap_or(u32::MAX);
                 self.apart.careful = Careful { fresh: unflushed_max, due: unflushed_max };
-                self.suspect = Some(Box::default());
+                self.suspect = Some(Box::new((LaneSet::default(), unflushed_max)));
             }
         }
         if self.holds() {
@@ -144,10 +151,17 @@ impl Destination {
         self.loading = self.loading.saturating_sub(1);
         for head in heads {
             if let Some(suspect) = &mut self.suspect {
-                suspect.insert(head.lane);
+                suspect.0.insert(head.lane);
             }
             match self.lanes.get_mut(&head.lane) {
-                Some(lane) => lane.stream.expect_more(),
+                Some(lane) => {
+                    lane.stream.expect_more();
+                    if let Some(suspect) = &mut self.suspect
+                        && suspect.0.remove(head.lane)
+                    {
+                        lane.careful = suspect.1;
+                    }
+                }
                 None => self.unread.insert(head.lane),
             }
         }
@@ -174,6 +188,11 @@ impl Destination {
         }
         if self.held.is_stale {
             self.read_held(desk);
+            return;
+        }
+        if ctx.is_acting {
+            // A resent delivery may be out of this answer before its lane knows that it comes again.
+            desk.parked.push((self.place, Lane::APART));
             return;
         }
         if std::mem::take(&mut self.held.is_first) {
@@ -288,6 +307,9 @@ impl Destination {
     }
 
     pub fn unpark(&mut self, no: Lane, desk: &mut Desk, ctx: &mut Ctx<'_>) {
+        if !no.is_ordered() {
+            return self.read_held(desk);
+        }
         if let Some(lane) = self.lanes.get_mut(&no) {
             lane.parked = false;
         }
@@ -342,6 +364,7 @@ impl Destination {
             return;
         }
         let longest = self.settings.retry.longest_wait;
+        self.count_lane(no, desk, LaneState::try_rewind);
         let Some(lane) = self.lanes.get_mut(&no) else { return };
         if lane.run.is_none() && lane.blocked.is_none() {
             block_on_head(lane, ctx, longest);
@@ -397,10 +420,17 @@ impl Destination {
     }
 
     fn feed_hungry(&mut self, desk: &mut Desk) {
-        while let Some(no) = self.hungry.front().copied() {
-            let Some(limit) = self.page_limit(desk) else { return };
-            self.hungry.pop_front();
-            self.read_lane(no, limit, desk);
+        for _ in 0..self.hungry.len() {
+            if self.page_limit(Need::Dire, desk).is_none() {
+                return;
+            }
+            let Some(no) = self.hungry.pop_front() else { return };
+            let is_idle =
+                self.lanes.get(&no).is_some_and(|lane| lane.stream.is_empty() && lane.run.is_none());
+            match self.page_limit(if is_idle { Need::Dire } else { Need::More }, desk) {
+                Some(limit) => self.read_lane(no, limit, desk),
+                None => self.hungry.push_back(no),
+            }
         }
     }
 
@@ -409,7 +439,7 @@ impl Destination {
         while self.ready.len() + (self.reads as usize) < open_max
             && let Some(no) = self.unread.next_from(self.next_unread)
         {
-            let Some(limit) = self.page_limit(desk) else { return };
+            let Some(limit) = self.page_limit(Need::Dire, desk) else { return };
             self.next_unread = no.number() + 1;
             self.lane(no);
             self.read_lane(no, limit, desk);
@@ -427,11 +457,12 @@ impl Destination {
     }
 
     fn feed_apart(&mut self, desk: &mut Desk, ctx: &mut Ctx<'_>) {
+        let need = if self.apart.is_ready() { Need::More } else { Need::Dire };
         let fresh = &self.apart.fresh;
         if fresh.is_behind()
             && !fresh.is_reading()
             && fresh.len() < LOW_WATER
-            && let Some(limit) = self.page_limit(desk)
+            && let Some(limit) = self.page_limit(need, desk)
         {
             let after = self.apart.fresh.known();
             let read = Read::Lane { destination: self.settings.id, lane: Lane::APART, after, limit };
@@ -441,7 +472,7 @@ impl Destination {
             self.reads += 1;
         }
         if self.apart.wants_due()
-            && let Some(limit) = self.page_limit(desk)
+            && let Some(limit) = self.page_limit(need, desk)
         {
             // Those that are known already come first in the page.
             let limit = limit.saturating_add(u32::try_from(self.apart.excluded()).unwrap_or(u32::MAX));
@@ -454,20 +485,23 @@ impl Destination {
         }
     }
 
-    fn page_limit(&self, desk: &Desk) -> Option<u32> {
+    /// How much to read now; none: nothing is free.
+    fn page_limit(&self, need: Need, desk: &Desk) -> Option<u32> {
         let room = desk.budget.room();
-        let has_nothing = self.ready.is_empty() && self.reads == 0;
         let limit = if room >= PAGE_MIN { room.min(PAGE) } else { PAGE_MIN };
+        let has_nothing = need == Need::Dire && self.ready.is_empty() && self.reads == 0;
         (room >= PAGE_MIN || has_nothing).then_some(u32::try_from(limit).unwrap_or(u32::MAX))
     }
 
     /// The entry of a lane, made if it has none.
     pub(super) fn lane(&mut self, no: Lane) -> &mut LaneState {
-        let (unread, suspect, run_max) = (&mut self.unread, &mut self.suspect, self.settings.run_max);
+        let (unread, suspect) = (&mut self.unread, &mut self.suspect);
         self.lanes.entry(no).or_insert_with(|| {
             let mut lane = if unread.remove(no) { LaneState::unread() } else { LaneState::default() };
-            if suspect.as_mut().is_some_and(|suspect| suspect.remove(no)) {
-                lane.careful = run_max;
+            if let Some(suspect) = suspect
+                && suspect.0.remove(no)
+            {
+                lane.careful = suspect.1;
             }
             lane
         })
@@ -501,6 +535,15 @@ impl Destination {
             desk.budget.count(before, lane.stream.len());
         }
     }
+}
+
+/// Why a page is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    /// To have the next deliveries at hand.
+    More,
+    /// There are none.
+    Dire,
 }
 
 /// A page with the limit it was asked for with.

@@ -1,6 +1,8 @@
 //! How a run ends: what its report makes of each delivery, of the lane and of the destination;
 //! and what follows when a result is written.
 
+use std::time::Duration;
+
 use portway_model::{Failure, Lane, Later, MessageId};
 use portway_store::{Attempted, DeliveryResult, Settled};
 use rand::RngExt;
@@ -24,20 +26,16 @@ struct Left {
     hints: Vec<Hint>,
     /// The head of an ordered lane waits for its retry, and why.
     waits: Option<Failure>,
+    /// So many were tried and came to something.
     settled: u32,
+    /// So many left their queue.
+    passed: u32,
 }
 
 impl Destination {
     /// Takes in a report. The run is over.
-    pub fn finish(
-        &mut self,
-        id: RunId,
-        run: RunState,
-        report: RunReport,
-        desk: &mut Desk,
-        ctx: &mut Ctx<'_>,
-    ) {
-        let RunState { lane: no, origin, hints, singly, suspected, began, .. } = run;
+    pub fn finish(&mut self, run: RunState, report: RunReport, desk: &mut Desk, ctx: &mut Ctx<'_>) {
+        let RunState { id, lane: no, origin, hints, singly, suspected, began, .. } = run;
         let count = u32::try_from(hints.len()).unwrap_or(u32::MAX);
         self.runs = self.runs.saturating_sub(1);
         self.in_hand = self.in_hand.saturating_sub(count);
@@ -50,9 +48,9 @@ impl Destination {
         for (hint, verdict) in hints.into_iter().zip(reading.verdicts) {
             let meaning = self.meaning(&hint, no, verdict, desk, ctx);
             let entry = Entry { no, origin, hint, attempted };
-            self.settle(entry, meaning, suspected, &mut left, ctx);
+            self.settle(entry, meaning, &mut left, ctx);
         }
-        self.count_down(no, origin, suspected, left.settled);
+        self.count_down(no, origin, suspected, &left);
         let is_progress = left.settled > 0;
         let goes_singly = report.go_singly && !singly;
         if report.go_singly {
@@ -68,6 +66,23 @@ impl Destination {
         let patience = Patience { policy: &self.settings.retry, chance: desk.rng.random(), at: ctx.at };
         let change = self.standing.heard(Heard { run: id, stop, progress: is_progress }, patience);
         self.changed(change, desk, ctx);
+        self.review(no, desk, ctx);
+    }
+
+    /// A run ends before it was handed over: nothing of it was tried, and `first` becomes of its first.
+    pub fn abandon(&mut self, run: RunState, first: Meaning, desk: &mut Desk, ctx: &mut Ctx<'_>) {
+        let RunState { id, lane: no, origin, hints, suspected, began, .. } = run;
+        self.runs = self.runs.saturating_sub(1);
+        self.in_hand = self.in_hand.saturating_sub(u32::try_from(hints.len()).unwrap_or(u32::MAX));
+        let attempted = Attempted { started_at: began.wall, took: Duration::ZERO };
+        let mut left = Left::default();
+        let meanings = std::iter::once(first).chain(std::iter::repeat_with(|| Meaning::Untried));
+        for (hint, meaning) in hints.into_iter().zip(meanings) {
+            self.settle(Entry { no, origin, hint, attempted }, meaning, &mut left, ctx);
+        }
+        self.count_down(no, origin, suspected, &left);
+        self.put_back(id, no, origin, left, desk, ctx);
+        self.standing.forget(id);
         self.review(no, desk, ctx);
     }
 
@@ -100,18 +115,19 @@ impl Destination {
     }
 
     /// Hands the result over and keeps what is not done.
-    fn settle(
-        &mut self,
-        entry: Entry,
-        meaning: Meaning,
-        suspected: bool,
-        left: &mut Left,
-        ctx: &mut Ctx<'_>,
-    ) {
+    fn settle(&mut self, entry: Entry, meaning: Meaning, left: &mut Left, ctx: &mut Ctx<'_>) {
         let Entry { no, origin, mut hint, attempted } = entry;
+        if hint.is_void {
+            if !no.is_ordered() && origin == Origin::Due {
+                self.apart.wrote(hint.message, hint.round);
+            }
+            left.settled += u32::from(!matches!(meaning, Meaning::Untried));
+            return;
+        }
         let meaning = match meaning {
-            // It was recorded as tried by itself and came through: that must be forgotten.
-            Meaning::Untried if suspected => {
+            // It was recorded as tried by itself, and was not: that must be forgotten. Not if it ended
+            // a process by itself before: then the record stays, and it is not recorded again.
+            Meaning::Untried if hint.recorded == 1 => {
                 let due_at = if no.is_ordered() { ctx.at.steady } else { self.apart.now(&ctx.at) };
                 let failure = Failure::new("not-tried", "the destination did not take it yet");
                 Meaning::Later { due_at, attempts: hint.attempts, failure }
@@ -122,6 +138,8 @@ impl Destination {
             }
             meaning @ (Meaning::Done(_) | Meaning::Later { .. }) => {
                 left.settled += 1;
+                let stays = no.is_ordered() && matches!(meaning, Meaning::Later { .. });
+                left.passed += u32::from(!stays);
                 meaning
             }
         };
@@ -131,6 +149,7 @@ impl Destination {
             left.waits = Some(failure.clone());
             let later = Hint {
                 attempts: *attempts,
+                recorded: 0,
                 due_at: Some(*due_at),
                 carried: hint.carried.take(),
                 ..hint.clone()
@@ -161,20 +180,20 @@ impl Destination {
         }
     }
 
-    fn count_down(&mut self, no: Lane, origin: Origin, suspected: bool, settled: u32) {
+    fn count_down(&mut self, no: Lane, origin: Origin, suspected: bool, left: &Left) {
         let singly = if let Some(lane) = self.lanes.get_mut(&no) {
             if suspected {
-                lane.careful = lane.careful.saturating_sub(settled);
+                lane.careful = lane.careful.saturating_sub(left.passed);
             }
             &mut lane.singly
         } else {
             if suspected {
                 let careful = self.apart.careful(origin);
-                *careful = careful.saturating_sub(settled);
+                *careful = careful.saturating_sub(left.passed);
             }
             &mut self.apart.singly
         };
-        *singly = singly.saturating_sub(settled);
+        *singly = singly.saturating_sub(left.settled);
     }
 
     fn go_singly(&mut self, no: Lane, count: u32) {
@@ -244,10 +263,10 @@ impl Destination {
     /// A result was written and does not count: an operator was faster.
     pub fn stale(&mut self, finished: &Finished, desk: &mut Desk, ctx: &mut Ctx<'_>) {
         self.counts.stale += 1;
-        let (no, message) = (finished.lane, finished.result.message);
+        let (no, message, round) = (finished.lane, finished.result.message, finished.result.round);
         // The delivery is not what the lane may wait for any more: the store knows what is.
         self.count_lane(no, desk, |lane| {
-            lane.stream.remove(message);
+            lane.stream.remove(message, round.next());
             lane.unblock(message);
             lane.stream.expect_more();
         });

@@ -17,6 +17,9 @@ pub(crate) struct LaneState {
     pub blocked: Option<Box<Blocked>>,
     /// The first quarantined delivery of a lane that waits for an operator: what comes behind it stays.
     pub held: Option<MessageId>,
+    /// A delivery comes again and is waited for: the lane is read again from there, once nothing of it
+    /// is in hand or unwritten.
+    pub rewind: Option<MessageId>,
     /// Results that are not written yet. Until they are, the store shows them as pending.
     pub unwritten: u32,
     /// So many deliveries run by themselves, each recorded before: one of them may have ended
@@ -85,7 +88,11 @@ impl LaneState {
     }
 
     fn is_still(&self) -> bool {
-        let waits = self.blocked.is_some() || self.held.is_some() || self.parked || self.hungry;
+        let waits = self.blocked.is_some()
+            || self.held.is_some()
+            || self.parked
+            || self.hungry
+            || self.rewind.is_some();
         self.run.is_none() && self.unwritten == 0 && !self.stream.is_reading() && !self.listed && !waits
     }
 
@@ -103,6 +110,16 @@ impl LaneState {
             if let Some(head) = self.stream.front_mut() {
                 head.due_at = None;
             }
+        }
+    }
+
+    /// Begins again from where it was told to, if it can by now.
+    pub fn try_rewind(&mut self) {
+        if self.run.is_none()
+            && self.unwritten == 0
+            && let Some(message) = self.rewind.take()
+        {
+            self.stream.rewind(message);
         }
     }
 

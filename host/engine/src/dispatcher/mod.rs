@@ -23,20 +23,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portway_model::{AttemptNo, DestinationId, Envelope, Failure, Lane, MessageId, Round};
-use portway_store::{ActionKind, NewMessage, StoreError, StoredMessage};
+use portway_store::{ActionKind, NewMessage, Settled, StoreError, StoredMessage};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use self::budget::{Budget, Carried};
+pub(crate) use self::change::Changed;
 use self::destination::{Destination, Page};
 use self::pick::{Pick, RunState, Step};
 use self::reader::{For, Reader};
+use self::report::Meaning;
 use self::stream::Hint;
 use self::timers::{Timer, Timers};
 use crate::completer::{Completer, Finished};
 use crate::event::{Effect, Read, ReadAnswer, ReadId, RunId};
 use crate::layout::{Layout, Place};
-use crate::ports::{RunReport, Verdict};
+use crate::ports::RunReport;
 use crate::time::Moment;
 
 /// A delivery that was tried so often by itself and ended the process each time is quarantined.
@@ -69,7 +71,8 @@ pub(crate) struct Desk {
     pub rng: ChaCha8Rng,
     /// The last message a commit told of.
     pub stored_to: MessageId,
-    /// Lanes whose page was cut because a commit was in hand.
+    /// Lanes whose page was cut because a commit was in hand; the lane apart stands for a
+    /// destination's held lanes.
     pub parked: Vec<(Place, Lane)>,
     /// The last process ended uncleanly: what it had in hand runs by itself.
     pub is_careful: bool,
@@ -82,6 +85,8 @@ pub(crate) struct Ctx<'a> {
     pub at: Moment,
     /// A commit that may store messages is in hand.
     pub is_writing: bool,
+    /// It carries operators' actions.
+    pub is_acting: bool,
 }
 
 /// Whether runs may begin.
@@ -157,6 +162,8 @@ impl Dispatcher {
                 attempts: AttemptNo(0),
                 body_bytes,
                 due_at: None,
+                recorded: 0,
+                is_void: false,
                 carried,
             };
             self.with(ctx.layout.place(delivery.destination), ctx, |destination, desk, ctx| {
@@ -167,9 +174,15 @@ impl Dispatcher {
 
     /// A commit recorded that a run is tried by itself, for the `count`th time.
     pub fn suspected(&mut self, id: RunId, count: u32, ctx: &mut Ctx<'_>, out: &mut Vec<Effect>) {
+        if let Some(hint) = self.runs.get_mut(&id).and_then(|run| run.hints.first_mut()) {
+            hint.recorded = count;
+        }
+        if self.abandon_unwanted(id, ctx) {
+            return;
+        }
         if count < SUSPECTED_MAX {
             if let Some(run) = self.runs.get_mut(&id) {
-                let step = run.next_step(id, ctx);
+                let step = run.next_step(ctx);
                 self.take_step(id, step, ctx, out);
             }
             return;
@@ -178,26 +191,51 @@ impl Dispatcher {
         self.quarantine_first(id, Failure::new("suspect", text), ctx);
     }
 
-    /// Ends a run that was not delivered: its first message is quarantined, the others are not tried.
+    /// Ends a run that was not handed over: its first message is quarantined, the others are not tried.
     fn quarantine_first(&mut self, id: RunId, failure: Failure, ctx: &mut Ctx<'_>) {
-        let count = self.runs.get(&id).map_or(0, |run| run.hints.len());
-        let mut verdicts = vec![Verdict::Quarantine(failure)];
-        verdicts.resize(count, Verdict::Untried);
-        self.reported(id, RunReport { verdicts, stop: None, go_singly: false }, ctx);
+        if let Some(run) = self.runs.remove(&id) {
+            self.abandon(run, Meaning::Done(Settled::Quarantined(failure)), ctx);
+        }
+    }
+
+    /// A run that is not handed over yet ends if its destination does not take it any more, or if
+    /// nothing of it is left. Says whether it did.
+    fn abandon_unwanted(&mut self, id: RunId, ctx: &mut Ctx<'_>) -> bool {
+        let Some(run) = self.runs.get(&id) else { return true };
+        let destination = self.destinations.get(run.place);
+        let first = run.hints.first().map(|hint| hint.message);
+        let is_wanted = first.is_some_and(|first| destination.is_some_and(|to| to.takes(run.lane, first)));
+        if !is_wanted && let Some(run) = self.runs.remove(&id) {
+            self.abandon(run, Meaning::Untried, ctx);
+        }
+        !is_wanted
+    }
+
+    fn abandon(&mut self, mut run: RunState, first: Meaning, ctx: &mut Ctx<'_>) {
+        self.give_back(&mut run);
+        self.with(Some(run.place), ctx, |destination, desk, ctx| destination.abandon(run, first, desk, ctx));
+        self.touch_for_bytes(ctx);
+    }
+
+    fn give_back(&mut self, run: &mut RunState) {
+        if std::mem::take(&mut run.is_probe) {
+            self.probes = self.probes.saturating_sub(1);
+        }
+        self.desk.budget.release(std::mem::take(&mut run.loan));
+    }
+
+    fn touch_for_bytes(&mut self, ctx: &mut Ctx<'_>) {
+        for place in std::mem::take(&mut self.for_bytes) {
+            self.touch(place, ctx);
+        }
     }
 
     /// A run came back.
     pub fn reported(&mut self, id: RunId, report: RunReport, ctx: &mut Ctx<'_>) {
         let Some(mut run) = self.runs.remove(&id) else { return };
-        let place = run.place;
-        if std::mem::take(&mut run.is_probe) {
-            self.probes = self.probes.saturating_sub(1);
-        }
-        self.desk.budget.release(std::mem::take(&mut run.loan));
-        self.with(Some(place), ctx, |destination, desk, ctx| destination.finish(id, run, report, desk, ctx));
-        for place in std::mem::take(&mut self.for_bytes) {
-            self.touch(place, ctx);
-        }
+        self.give_back(&mut run);
+        self.with(Some(run.place), ctx, |destination, desk, ctx| destination.finish(run, report, desk, ctx));
+        self.touch_for_bytes(ctx);
     }
 
     /// What became of a result.
@@ -219,15 +257,13 @@ impl Dispatcher {
     }
 
     /// An operator's action changed a delivery.
-    pub fn acted(
-        &mut self,
-        changed: (DestinationId, Lane),
-        message: MessageId,
-        kind: ActionKind,
-        ctx: &mut Ctx<'_>,
-    ) {
-        self.with(ctx.layout.place(changed.0), ctx, |destination, desk, ctx| {
-            destination.acted(changed.1, message, kind, desk, ctx);
+    pub fn acted(&mut self, changed: Changed, kind: ActionKind, ctx: &mut Ctx<'_>) {
+        let Some(place) = ctx.layout.place(changed.destination) else { return };
+        let runs = self.runs.values_mut().filter(|run| run.place == place);
+        let lost: Vec<Hint> = runs.flat_map(|run| run.remove(changed.message, changed.before)).collect();
+        self.with(Some(place), ctx, |destination, desk, ctx| {
+            destination.lost(&lost);
+            destination.acted(changed, kind, desk, ctx);
         });
     }
 
@@ -332,6 +368,9 @@ impl Dispatcher {
         ctx: &mut Ctx<'_>,
         out: &mut Vec<Effect>,
     ) {
+        if self.abandon_unwanted(id, ctx) {
+            return;
+        }
         let Some(run) = self.runs.get_mut(&id) else { return };
         let mut missing = run.cut_missing(&messages);
         if run.hints.is_empty() {
@@ -341,7 +380,7 @@ impl Dispatcher {
             return;
         }
         let (place, lane, origin) = (run.place, run.lane, run.origin);
-        out.push(run.deliver(id, messages, ctx));
+        out.push(run.deliver(messages, ctx));
         if !missing.is_empty() {
             self.with(Some(place), ctx, |destination, desk, _| {
                 destination.give_up(lane, origin, missing, desk)
@@ -399,7 +438,7 @@ impl Dispatcher {
                 self.runs_begun += 1;
                 run.is_probe = is_probe;
                 self.probes += usize::from(is_probe);
-                let step = run.first_step(id, ctx);
+                let step = run.first_step(ctx);
                 self.runs.insert(id, run);
                 self.take_step(id, step, ctx, out);
                 self.touch(place, ctx);

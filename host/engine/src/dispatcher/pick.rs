@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use portway_model::{AttemptNo, DestinationId, Envelope, Lane};
+use portway_model::{AttemptNo, DestinationId, Envelope, Lane, MessageId, Round};
 use portway_store::{StoredMessage, Suspect};
 
 use super::budget::{Budget, Loan, RUN_BYTES_MAX};
@@ -19,6 +19,7 @@ use crate::time::Moment;
 /// A run in hand.
 #[derive(Debug)]
 pub(crate) struct RunState {
+    pub id: RunId,
     pub place: Place,
     pub destination: DestinationId,
     pub lane: Lane,
@@ -30,6 +31,8 @@ pub(crate) struct RunState {
     pub hold_on_quarantine: bool,
     /// It tells whether its destination is back.
     pub is_probe: bool,
+    /// It was handed over: nothing can be taken out of it any more.
+    pub is_out: bool,
     pub loan: Loan,
     /// When it was handed to `Deliver`.
     pub began: Moment,
@@ -63,8 +66,11 @@ impl Destination {
     pub fn pick(&mut self, id: RunId, desk: &mut Desk, ctx: &mut Ctx<'_>) -> Pick {
         for _ in 0..self.ready.len() {
             let Some(no) = self.ready.pop_front() else { break };
-            let picked =
-                if no.is_ordered() { self.pick_lane(no, id, desk, ctx) } else { self.pick_apart(desk, ctx) };
+            let picked = if no.is_ordered() {
+                self.pick_lane(no, id, desk, ctx)
+            } else {
+                self.pick_apart(id, desk, ctx)
+            };
             match picked {
                 Pick::NoBytes => {
                     self.ready.push_front(no);
@@ -103,10 +109,10 @@ impl Destination {
         let before = lane.stream.len();
         let hints = lane.stream.take(fit.count);
         desk.budget.count(before, lane.stream.len());
-        Pick::Run(self.run(no, Origin::Queue, Taken { hints, singly, suspected, loan }, ctx))
+        Pick::Run(self.run(no, Origin::Queue, Taken { id, hints, singly, suspected, loan }, ctx))
     }
 
-    fn pick_apart(&mut self, desk: &mut Desk, ctx: &mut Ctx<'_>) -> Pick {
+    fn pick_apart(&mut self, id: RunId, desk: &mut Desk, ctx: &mut Ctx<'_>) -> Pick {
         if !self.apart.is_ready() {
             self.apart.listed = false;
             return Pick::Nothing;
@@ -121,11 +127,12 @@ impl Destination {
         self.apart.listed = false;
         let mut hints = Vec::new();
         self.count_apart(desk, |apart| hints = apart.take(origin, fit.count));
-        Pick::Run(self.run(Lane::APART, origin, Taken { hints, singly, suspected, loan }, ctx))
+        Pick::Run(self.run(Lane::APART, origin, Taken { id, hints, singly, suspected, loan }, ctx))
     }
 
     fn run(&self, lane: Lane, origin: Origin, taken: Taken, ctx: &Ctx<'_>) -> RunState {
         RunState {
+            id: taken.id,
             place: self.place,
             destination: self.settings.id,
             lane,
@@ -135,6 +142,7 @@ impl Destination {
             suspected: taken.suspected,
             hold_on_quarantine: self.holds(),
             is_probe: false,
+            is_out: false,
             loan: taken.loan,
             began: ctx.at,
         }
@@ -142,6 +150,7 @@ impl Destination {
 }
 
 struct Taken {
+    id: RunId,
     hints: Vec<Hint>,
     singly: bool,
     suspected: bool,
@@ -185,21 +194,32 @@ pub(crate) enum Step {
 
 impl RunState {
     /// The first step, where it has to be recorded before it is tried.
-    pub fn first_step(&mut self, id: RunId, ctx: &Ctx<'_>) -> Step {
-        match self.hints.first().filter(|_| self.suspected) {
+    pub fn first_step(&mut self, ctx: &Ctx<'_>) -> Step {
+        match self.hints.first().filter(|hint| self.suspected && hint.recorded == 0) {
             Some(hint) => Step::Suspect(Suspect { destination: self.destination, message: hint.message }),
-            None => self.next_step(id, ctx),
+            None => self.next_step(ctx),
         }
     }
 
     /// Reads the bodies, if any is missing; else delivers.
-    pub fn next_step(&mut self, id: RunId, ctx: &Ctx<'_>) -> Step {
+    pub fn next_step(&mut self, ctx: &Ctx<'_>) -> Step {
         let missing = self.hints.iter().filter(|hint| hint.carried.is_none()).map(|hint| hint.message);
         let missing: Vec<_> = missing.collect();
         if missing.is_empty() {
-            return Step::Deliver(self.deliver(id, Vec::new(), ctx));
+            return Step::Deliver(self.deliver(Vec::new(), ctx));
         }
-        Step::Read(For::Bodies(id), Read::Messages(missing))
+        Step::Read(For::Bodies(self.id), Read::Messages(missing))
+    }
+
+    /// An operator changed a delivery: what it was before a round is taken out, or nothing counts
+    /// that comes of it. Gives back what was taken out.
+    pub fn remove(&mut self, message: MessageId, before: Round) -> Vec<Hint> {
+        if self.is_out {
+            let changed = self.hints.iter_mut().filter(|hint| hint.is_of(message, before));
+            changed.for_each(|hint| hint.is_void = true);
+            return Vec::new();
+        }
+        self.hints.extract_if(.., |hint| hint.is_of(message, before)).collect()
     }
 
     /// Cuts the run before the first message that is neither kept nor read; what was cut off.
@@ -211,8 +231,8 @@ impl RunState {
     }
 
     /// Hands it over. `read` has what the hints do not carry.
-    pub fn deliver(&mut self, id: RunId, read: Vec<StoredMessage>, ctx: &Ctx<'_>) -> Effect {
-        self.began = ctx.at;
+    pub fn deliver(&mut self, read: Vec<StoredMessage>, ctx: &Ctx<'_>) -> Effect {
+        (self.began, self.is_out) = (ctx.at, true);
         let mut read = read.into_iter().map(|message| (message.id, message)).collect::<BTreeMap<_, _>>();
         let mut messages = Vec::with_capacity(self.hints.len());
         for hint in &self.hints {
@@ -229,7 +249,7 @@ impl RunState {
             hold_on_quarantine: self.hold_on_quarantine,
             messages,
         };
-        Effect::Deliver { id, run }
+        Effect::Deliver { id: self.id, run }
     }
 }
 
@@ -246,8 +266,6 @@ fn into_envelope(message: StoredMessage) -> Envelope {
 
 #[cfg(test)]
 mod tests {
-    use portway_model::{MessageId, Round};
-
     use super::*;
     use crate::settings::Limits;
 
@@ -258,6 +276,8 @@ mod tests {
             attempts: AttemptNo(0),
             body_bytes: *bytes,
             due_at: None,
+            recorded: 0,
+            is_void: false,
             carried: None,
         };
         sizes.iter().enumerate().map(hint).collect()

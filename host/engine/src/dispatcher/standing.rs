@@ -99,6 +99,15 @@ impl Standing {
         }
     }
 
+    /// A run ended without a word.
+    pub fn forget(&mut self, id: RunId) {
+        if let State::Probing { run, .. } = &mut self.state
+            && *run == Some(id)
+        {
+            *run = None;
+        }
+    }
+
     /// A message made the plugin use up its fuel, memory or time.
     pub fn ran_away(&mut self) {
         self.runaways = self.runaways.saturating_add(1);
@@ -116,9 +125,7 @@ impl Standing {
     /// Takes in what a run says of the whole.
     pub fn heard(&mut self, heard: Heard, patience: Patience<'_>) -> Change {
         let is_probe = matches!(&self.state, State::Probing { run: Some(run), .. } if *run == heard.run);
-        if is_probe && let State::Probing { run, .. } = &mut self.state {
-            *run = None;
-        }
+        self.forget(heard.run);
         match heard.stop {
             Some(Stop::Misconfigured(why)) => self.stop(why, patience.at.wall),
             _ if self.runaways >= RUNAWAYS_MAX => {

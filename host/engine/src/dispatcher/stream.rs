@@ -20,6 +20,10 @@ pub(crate) struct Hint {
     pub attempts: AttemptNo,
     pub body_bytes: u64,
     pub due_at: Option<Timestamp>,
+    /// How often it was recorded as tried by itself; 0: not by this process.
+    pub recorded: u32,
+    /// An operator changed it while it was in hand: what comes of it does not count.
+    pub is_void: bool,
     /// The message itself, if it is still in memory since its commit.
     pub carried: Option<Arc<Carried>>,
 }
@@ -158,9 +162,9 @@ impl Stream {
         }
     }
 
-    /// Takes a delivery out of memory.
-    pub fn remove(&mut self, message: MessageId) {
-        self.queue.retain(|hint| hint.message != message);
+    /// Takes a delivery out of memory, as it was before a round.
+    pub fn remove(&mut self, message: MessageId, before: Round) {
+        self.queue.retain(|hint| !hint.is_of(message, before));
     }
 
     /// A delivery at or before `known` is pending again: everything from it on is read again.
@@ -196,6 +200,13 @@ impl Stream {
     }
 }
 
+impl Hint {
+    /// Whether it is a delivery as it was before a round.
+    pub fn is_of(&self, message: MessageId, before: Round) -> bool {
+        self.message == message && self.round < before
+    }
+}
+
 impl From<Pending> for Hint {
     fn from(row: Pending) -> Self {
         Hint {
@@ -204,6 +215,8 @@ impl From<Pending> for Hint {
             attempts: row.attempts,
             body_bytes: row.body_bytes,
             due_at: row.due_at,
+            recorded: 0,
+            is_void: false,
             carried: None,
         }
     }

@@ -1,0 +1,106 @@
+//! What the auditor keeps of each message, each duty to deliver it, and each destination.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use portway_engine::{DestinationSettings, RunId};
+use portway_model::{DeliveryState, DestinationId, InterfaceId, Lane, OnQuarantine, Round};
+
+/// A stored message.
+#[derive(Debug)]
+pub struct Shadow {
+    pub interface: InterfaceId,
+    pub body: Bytes,
+    pub is_acknowledged: bool,
+    pub duties: BTreeMap<DestinationId, Duty>,
+}
+
+/// A delivery.
+#[derive(Debug)]
+pub struct Duty {
+    pub lane: Lane,
+    pub round: Round,
+    /// As stored.
+    pub state: DeliveryState,
+    /// As stored, and as said since.
+    pub attempts: u32,
+    /// Nothing later in its lane needs to wait for it.
+    pub is_finished: bool,
+    /// It is quarantined and its lane waits for an operator.
+    pub is_holding: bool,
+    /// The engine knows that nothing is to be sent in this round.
+    pub is_over: bool,
+    /// An operator changed it in the store, and the engine does not know it yet.
+    pub is_changing: bool,
+    pub in_hand: Option<(RunId, Round)>,
+    /// How often it reached the receiver.
+    pub arrived: u32,
+    /// What was ever said of it.
+    pub said: Said,
+    /// When it may be tried again, by the monotonic clock.
+    pub not_before: Duration,
+    /// Routed messages stored for it, by round.
+    pub routed: BTreeMap<Round, u32>,
+}
+
+/// What reports said of a delivery.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Said {
+    pub sent: bool,
+    pub filtered: bool,
+    pub quarantined: bool,
+    pub again: bool,
+}
+
+/// A destination.
+#[derive(Debug)]
+pub struct Ledger {
+    pub settings: DestinationSettings,
+    pub is_stopped: bool,
+    pub runaways: u32,
+    /// Runs in hand.
+    pub runs: u32,
+    /// Deliveries in hand.
+    pub in_hand: u32,
+    /// Results that are not flushed.
+    pub accepted: u32,
+    /// Of these, written.
+    pub written: u32,
+}
+
+impl Duty {
+    pub fn new(lane: Lane, state: DeliveryState) -> Self {
+        Duty {
+            lane,
+            round: Round(0),
+            state,
+            attempts: 0,
+            is_finished: state.is_final(),
+            is_holding: false,
+            is_over: state.is_final(),
+            is_changing: false,
+            in_hand: None,
+            arrived: 0,
+            said: Said::default(),
+            not_before: Duration::ZERO,
+            routed: BTreeMap::new(),
+        }
+    }
+}
+
+impl Ledger {
+    pub fn new(settings: DestinationSettings) -> Self {
+        Ledger { settings, is_stopped: false, runaways: 0, runs: 0, in_hand: 0, accepted: 0, written: 0 }
+    }
+
+    /// Its lanes wait for an operator after a quarantine.
+    pub fn holds(&self) -> bool {
+        self.settings.on_quarantine == OnQuarantine::Hold
+    }
+
+    /// A new process knows nothing of the old one's runs.
+    pub fn restart(&mut self) {
+        *self = Ledger::new(self.settings.clone());
+    }
+}

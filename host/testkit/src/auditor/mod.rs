@@ -1,0 +1,152 @@
+//! The auditor: what must be true, checked from outside after every step.
+//!
+//! It keeps its own books of what was acknowledged, stored, sent and said, and believes the engine
+//! nothing. Rules by number are those of the design: 1 stored before acknowledged, 2 at least
+//! once, 3 order, 6 limits.
+
+mod books;
+mod limits;
+mod recovery;
+mod sends;
+mod writes;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use bytes::Bytes;
+use portway_engine::{EngineSettings, Fate, RunId, Ticket};
+use portway_model::{DestinationId, Draft, InterfaceId, MessageId};
+use portway_store::Durability;
+
+use crate::content::{self, Content};
+pub use books::Duty;
+use books::{Ledger, Shadow};
+pub use recovery::Death;
+
+/// What is wrong, in a sentence.
+pub type Verdict = Result<(), String>;
+
+/// See the file.
+#[derive(Debug)]
+pub struct Auditor {
+    settings: EngineSettings,
+    pub messages: BTreeMap<MessageId, Shadow>,
+    /// Removed by age. A power loss may bring them back.
+    pruned: BTreeMap<MessageId, Shadow>,
+    by_content: BTreeMap<Content, Vec<MessageId>>,
+    pub ledgers: BTreeMap<DestinationId, Ledger>,
+    submissions: BTreeMap<Ticket, Submitted>,
+    runs: BTreeMap<RunId, Vec<(MessageId, u32)>>,
+    /// Stored since the last flush.
+    unflushed: BTreeSet<MessageId>,
+    /// In hand when a process died, and not tried since.
+    suspects: BTreeSet<(DestinationId, MessageId)>,
+    /// Recorded in this process as tried by themselves.
+    recorded: BTreeSet<(DestinationId, MessageId)>,
+    kills: BTreeMap<(DestinationId, MessageId), u32>,
+    /// Ends after which a killer is not suspected any more.
+    pardons: u32,
+    pub acknowledged: u64,
+    pub arrived: u64,
+}
+
+/// Messages whose fate is not known yet.
+#[derive(Debug)]
+struct Submitted {
+    interface: InterfaceId,
+    bodies: Vec<Bytes>,
+    /// They may have been stored before.
+    is_repeat: bool,
+}
+
+impl Auditor {
+    pub fn new(settings: EngineSettings) -> Self {
+        let destinations = settings.interfaces.iter().flat_map(|interface| &interface.destinations);
+        let ledgers = destinations.map(|settings| (settings.id, Ledger::new(settings.clone()))).collect();
+        Auditor {
+            settings,
+            messages: BTreeMap::new(),
+            pruned: BTreeMap::new(),
+            by_content: BTreeMap::new(),
+            ledgers,
+            submissions: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            unflushed: BTreeSet::new(),
+            suspects: BTreeSet::new(),
+            recorded: BTreeSet::new(),
+            kills: BTreeMap::new(),
+            pardons: 0,
+            acknowledged: 0,
+            arrived: 0,
+        }
+    }
+
+    pub fn submitted(&mut self, ticket: Ticket, interface: InterfaceId, drafts: &[Draft], is_repeat: bool) {
+        let bodies = drafts.iter().map(|draft| draft.body.clone()).collect();
+        self.submissions.insert(ticket, Submitted { interface, bodies, is_repeat });
+    }
+
+    /// Rule 1: what is acknowledged is stored, and flushed where its interface says so.
+    pub fn answered(&mut self, ticket: Ticket, fates: &[Fate]) -> Verdict {
+        let submitted = self.submissions.remove(&ticket).ok_or("an answer to nobody")?;
+        if submitted.bodies.len() != fates.len() {
+            return Err(format!("{} fates for {} messages", fates.len(), submitted.bodies.len()));
+        }
+        for (body, fate) in submitted.bodies.iter().zip(fates) {
+            match fate {
+                Fate::Stored { id, .. } => self.acknowledged(*id, body, submitted.interface)?,
+                Fate::Duplicate { of, .. } => self.acknowledged(*of, body, submitted.interface)?,
+                Fate::NotStored { code, .. } => {
+                    let (content, _) = content::read(body).ok_or("no content")?;
+                    if !submitted.is_repeat && self.by_content.contains_key(&content) {
+                        return Err(format!("{content:?} is stored, but its source was told `{code}`"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn acknowledged(&mut self, id: MessageId, body: &Bytes, interface: InterfaceId) -> Verdict {
+        let is_strict = self.is_strict(interface);
+        let is_unflushed = self.unflushed.contains(&id);
+        self.acknowledged += 1;
+        let known = self.messages.get_mut(&id).or_else(|| self.pruned.get_mut(&id));
+        let Some(shadow) = known else {
+            return Err(format!("message {id} is acknowledged and not stored"));
+        };
+        if shadow.body != *body || shadow.interface != interface {
+            return Err(format!("message {id} is acknowledged and another one is stored under this id"));
+        }
+        if is_strict && is_unflushed {
+            return Err(format!("message {id} of a strict interface is acknowledged before it is flushed"));
+        }
+        shadow.is_acknowledged = true;
+        Ok(())
+    }
+
+    fn is_strict(&self, interface: InterfaceId) -> bool {
+        let found = self.settings.interfaces.iter().find(|settings| settings.id == interface);
+        found.is_some_and(|settings| settings.durability == Durability::Strict)
+    }
+
+    /// The wall clock stepped forward: stored times may be reached early, once.
+    pub fn clock_stepped(&mut self) {
+        let duties = self.messages.values_mut().flat_map(|shadow| shadow.duties.values_mut());
+        duties.for_each(|duty| duty.not_before = Duration::ZERO);
+    }
+
+    /// An operator lets a destination go on.
+    pub fn resumed(&mut self, destination: DestinationId) {
+        if let Some(ledger) = self.ledgers.get_mut(&destination) {
+            ledger.is_stopped = false;
+            ledger.runaways = 0;
+        }
+    }
+
+    pub fn stopped(&mut self, destination: DestinationId) {
+        if let Some(ledger) = self.ledgers.get_mut(&destination) {
+            ledger.is_stopped = true;
+        }
+    }
+}

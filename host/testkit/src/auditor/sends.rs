@@ -1,0 +1,272 @@
+//! Runs: what may be sent now, what arrived, what was said of it. Rules 2 and 3.
+
+use std::time::Duration;
+
+use portway_engine::{Run, RunId, RunReport, Stop, Verdict as Said};
+use portway_model::{AttemptNo, DestinationId, Envelope, Lane, MessageId};
+
+use super::{Auditor, Verdict};
+use crate::content::{self, Content};
+
+/// Runaways in a row that stop a destination.
+const RUNAWAYS_MAX: u32 = 3;
+/// Times are stored in milliseconds.
+const ROUNDING: Duration = Duration::from_millis(2);
+
+/// What a verdict comes to, by the auditor's own reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    Sent,
+    Filtered,
+    Quarantined,
+    Again,
+    Runaway,
+    Untried,
+}
+
+impl Auditor {
+    /// The engine hands a run over.
+    pub fn handed_over(&mut self, id: RunId, run: &Run, monotonic: Duration) -> Verdict {
+        self.run_limits(run)?;
+        let destination = run.destination;
+        if self.ledgers.get(&destination).is_some_and(|ledger| ledger.is_stopped) {
+            return Err(format!("a run for destination {destination}, which is stopped"));
+        }
+        let mut before = Vec::new();
+        for envelope in &run.messages {
+            self.may_be_sent(run, envelope, &before, monotonic)?;
+            before.push(envelope.id);
+        }
+        let mut hints = Vec::new();
+        for envelope in &run.messages {
+            if let Some(duty) = self.duty(destination, envelope.id) {
+                if duty.is_changing {
+                    // Of the round before: nothing that comes of it counts.
+                    hints.push((envelope.id, u32::MAX));
+                    continue;
+                }
+                duty.in_hand = Some((id, duty.round));
+                hints.push((envelope.id, duty.round.0));
+            }
+        }
+        if let Some(ledger) = self.ledgers.get_mut(&destination) {
+            ledger.runs += 1;
+            ledger.in_hand += u32::try_from(run.messages.len()).unwrap_or(u32::MAX);
+        }
+        self.runs.insert(id, hints);
+        Ok(())
+    }
+
+    fn may_be_sent(
+        &self,
+        run: &Run,
+        envelope: &Envelope,
+        before: &[MessageId],
+        monotonic: Duration,
+    ) -> Verdict {
+        let (destination, id) = (run.destination, envelope.id);
+        let name = format!("message {id} at destination {destination}");
+        let Some(shadow) = self.messages.get(&id) else {
+            return Err(format!("{name} is sent and not stored"));
+        };
+        if shadow.body != envelope.body {
+            return Err(format!("{name} is sent with other bytes than were received"));
+        }
+        let Some(duty) = shadow.duties.get(&destination) else {
+            return Err(format!("{name} is no delivery"));
+        };
+        if duty.is_over {
+            return Err(format!("{name} is sent though nothing is to be sent: {duty:?}"));
+        }
+        if duty.is_changing {
+            return Ok(());
+        }
+        if duty.in_hand.is_some_and(|(_, round)| round == duty.round) || before.contains(&id) {
+            return Err(format!("{name} is in hand twice"));
+        }
+        if duty.lane.is_ordered() != run.ordered {
+            return Err(format!("{name} is sent as of another lane than it is stored in"));
+        }
+        let attempts_max =
+            self.ledgers.get(&destination).map_or(0, |ledger| ledger.settings.retry.attempts_max);
+        if envelope.attempt != AttemptNo(duty.attempts + 1)
+            || (attempts_max > 0 && envelope.attempt.0 > attempts_max)
+        {
+            return Err(format!(
+                "{name} is sent as attempt {}, after {} of {attempts_max}",
+                envelope.attempt, duty.attempts
+            ));
+        }
+        if monotonic + ROUNDING < duty.not_before {
+            return Err(format!("{name} is tried again {:?} early", duty.not_before - monotonic));
+        }
+        let key = (destination, id);
+        if self.suspects.contains(&key) && !(run.singly && self.recorded.contains(&key)) {
+            return Err(format!("{name} was in hand when the process died and is not tried by itself"));
+        }
+        if run.ordered { self.is_next(destination, duty.lane, id, before) } else { Ok(()) }
+    }
+
+    /// Rule 3: everything before it in its lane is finished, and nothing holds the lane.
+    fn is_next(
+        &self,
+        destination: DestinationId,
+        lane: Lane,
+        id: MessageId,
+        before: &[MessageId],
+    ) -> Verdict {
+        for (earlier, shadow) in self.messages.range(..id) {
+            let Some(duty) = shadow.duties.get(&destination).filter(|duty| duty.lane == lane) else {
+                continue;
+            };
+            if duty.is_holding {
+                return Err(format!(
+                    "rule 3: message {id} is sent to destination {destination}, held by {earlier}"
+                ));
+            }
+            if !duty.is_finished && !before.contains(earlier) {
+                return Err(format!(
+                    "rule 3: message {id} is sent to destination {destination} before {earlier} is finished"
+                ));
+            }
+        }
+        let in_order = before.last().is_none_or(|last| *last < id);
+        if in_order { Ok(()) } else { Err(format!("rule 3: message {id} is out of order in its run")) }
+    }
+
+    /// These reached the receiver.
+    pub fn arrived(&mut self, destination: DestinationId, run: &Run, contents: &[Content]) {
+        for envelope in &run.messages {
+            let content = content::read(&envelope.body).map(|(content, _)| content);
+            if content.is_some_and(|content| contents.contains(&content))
+                && let Some(duty) = self.duty(destination, envelope.id)
+            {
+                duty.arrived += 1;
+                self.arrived += 1;
+            }
+        }
+    }
+
+    /// A message ended the process.
+    pub fn killed(&mut self, destination: DestinationId, message: MessageId) -> Verdict {
+        let kills = self.kills.entry((destination, message)).or_default();
+        *kills += 1;
+        // A power loss forgets what was recorded, an end in order speaks for what was in hand.
+        if *kills > 3 + self.pardons {
+            return Err(format!("message {message} ended the process {kills} times"));
+        }
+        Ok(())
+    }
+
+    /// The engine is about to hear this report.
+    pub fn reported(&mut self, id: RunId, run: &Run, report: &RunReport, monotonic: Duration) -> Verdict {
+        let hints = self.runs.remove(&id).ok_or("a report of no run")?;
+        let destination = run.destination;
+        let Some(ledger) = self.ledgers.get_mut(&destination) else { return Ok(()) };
+        let (holds, policy) = (ledger.holds(), ledger.settings.retry);
+        let readings = read(run, report);
+        ledger.runs -= 1;
+        ledger.in_hand -= u32::try_from(run.messages.len()).unwrap_or(0);
+        for reading in &readings {
+            match reading {
+                Reading::Runaway => ledger.runaways += 1,
+                Reading::Untried => {}
+                Reading::Sent | Reading::Filtered | Reading::Quarantined | Reading::Again => {
+                    ledger.runaways = 0
+                }
+            }
+        }
+        ledger.is_stopped |=
+            ledger.runaways >= RUNAWAYS_MAX || matches!(report.stop, Some(Stop::Misconfigured(_)));
+        let mut accepted = 0;
+        for ((message, round), reading) in hints.into_iter().zip(readings) {
+            self.suspects.remove(&(destination, message));
+            let Some(duty) = self.duty(destination, message) else { continue };
+            if duty.in_hand.is_some_and(|(run, _)| run == id) {
+                duty.in_hand = None;
+            }
+            let counts = duty.round.0 == round && !duty.is_over;
+            if reading == Reading::Untried || !counts {
+                continue;
+            }
+            accepted += 1;
+            if reading == Reading::Runaway {
+                duty.said.again = true;
+                continue;
+            }
+            duty.attempts += 1;
+            let used_up = policy.attempts_max > 0 && duty.attempts >= policy.attempts_max;
+            let reading = if reading == Reading::Again && used_up { Reading::Quarantined } else { reading };
+            match reading {
+                Reading::Sent => duty.said.sent = true,
+                Reading::Filtered => duty.said.filtered = true,
+                Reading::Quarantined => duty.said.quarantined = true,
+                Reading::Again => {
+                    duty.said.again = true;
+                    duty.not_before = monotonic + policy.wait(AttemptNo(duty.attempts), None, 1.0);
+                    continue;
+                }
+                Reading::Runaway | Reading::Untried => {}
+            }
+            duty.is_over = true;
+            duty.is_finished = true;
+            duty.is_holding = reading == Reading::Quarantined && holds && duty.lane.is_ordered();
+        }
+        if let Some(ledger) = self.ledgers.get_mut(&destination) {
+            ledger.accepted += accepted;
+        }
+        Ok(())
+    }
+
+    /// The engine hears that this delivery ended the process too often.
+    pub fn given_up(&mut self, destination: DestinationId, message: MessageId) {
+        let holds = self.ledgers.get(&destination).is_some_and(super::books::Ledger::holds);
+        self.suspects.remove(&(destination, message));
+        if let Some(ledger) = self.ledgers.get_mut(&destination) {
+            ledger.accepted += 1;
+        }
+        if let Some(duty) = self.duty(destination, message) {
+            duty.said.quarantined = true;
+            duty.attempts += 1;
+            duty.is_over = true;
+            duty.is_finished = true;
+            duty.is_holding = holds && duty.lane.is_ordered();
+        }
+    }
+
+    pub(super) fn duty(
+        &mut self,
+        destination: DestinationId,
+        message: MessageId,
+    ) -> Option<&mut super::Duty> {
+        self.messages.get_mut(&message)?.duties.get_mut(&destination)
+    }
+}
+
+/// Which verdicts count.
+fn read(run: &Run, report: &RunReport) -> Vec<Reading> {
+    let count = run.messages.len();
+    let believed = if report.verdicts.len() > count { &[][..] } else { &report.verdicts[..] };
+    let mut readings = Vec::with_capacity(count);
+    for verdict in believed {
+        let reading = match verdict {
+            Said::Sent(_) | Said::Route(_) => Reading::Sent,
+            Said::Filtered(_) => Reading::Filtered,
+            Said::Quarantine(_) => Reading::Quarantined,
+            Said::Retry(_) => Reading::Again,
+            Said::Untried => Reading::Untried,
+            Said::Runaway(_) => Reading::Runaway,
+        };
+        readings.push(reading);
+        let ends = match reading {
+            Reading::Sent | Reading::Filtered => false,
+            Reading::Quarantined => run.hold_on_quarantine,
+            Reading::Again | Reading::Runaway | Reading::Untried => true,
+        };
+        if run.ordered && ends {
+            break;
+        }
+    }
+    readings.resize(count, Reading::Untried);
+    readings
+}

@@ -1,0 +1,169 @@
+//! Transactions: what is stored, when it is flushed, and whether it was ever said. Rules 1 and 2.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use portway_model::{DeliveryState, DestinationId, Lane, MessageId, Round};
+use portway_store::{
+    ActionKind, ActionOutcome, DeliveryResult, Durability, MessageOutcome, NewMessage, ResultOutcome,
+    Settled, WriteBatch, WriteOutcome,
+};
+
+use super::books::{Duty, Ledger, Shadow};
+use super::{Auditor, Verdict};
+use crate::content;
+
+impl Auditor {
+    /// A transaction is in the store; the engine does not know it yet.
+    pub fn committed(&mut self, batch: &WriteBatch, outcome: &WriteOutcome) -> Verdict {
+        for (message, outcome) in batch.messages.iter().zip(&outcome.messages) {
+            self.stored(message, outcome, batch.durability)?;
+        }
+        for (result, outcome) in batch.results.iter().zip(&outcome.results) {
+            self.settled(result, outcome, batch.durability)?;
+        }
+        for (action, outcome) in batch.actions.iter().zip(&outcome.actions) {
+            if let ActionOutcome::Done(changed) = outcome {
+                for (destination, lane, round) in changed {
+                    self.changed(action.kind, action.message, (*destination, *lane, *round));
+                }
+            }
+        }
+        for suspect in &batch.suspects {
+            self.recorded.insert((suspect.destination, suspect.message));
+        }
+        if batch.durability == Durability::Strict {
+            self.unflushed.clear();
+            for ledger in self.ledgers.values_mut() {
+                ledger.accepted = ledger.accepted.saturating_sub(ledger.written);
+                ledger.written = 0;
+            }
+        }
+        Ok(())
+    }
+
+    fn stored(&mut self, message: &NewMessage, outcome: &MessageOutcome, durability: Durability) -> Verdict {
+        let MessageOutcome::Stored { id, .. } = outcome else { return Ok(()) };
+        let state =
+            if message.draft.doubt.is_some() { DeliveryState::Quarantined } else { DeliveryState::Pending };
+        let mut duties = BTreeMap::new();
+        for delivery in &message.deliveries {
+            let holds = self.ledgers.get(&delivery.destination).is_some_and(Ledger::holds);
+            let mut duty = Duty::new(delivery.lane, state);
+            duty.said.quarantined = state == DeliveryState::Quarantined;
+            duty.is_holding = duty.said.quarantined && holds && delivery.lane.is_ordered();
+            duties.insert(delivery.destination, duty);
+        }
+        let body = message.draft.body.clone();
+        let (content, _) = content::read(&body).ok_or("a stored message without content")?;
+        if durability == Durability::Relaxed {
+            self.unflushed.insert(*id);
+        }
+        self.by_content.entry(content).or_default().push(*id);
+        let shadow = Shadow { interface: message.interface, body, is_acknowledged: false, duties };
+        if self.messages.insert(*id, shadow).is_some() {
+            return Err(format!("message {id} is stored twice"));
+        }
+        Ok(())
+    }
+
+    /// Rule 2: a delivery ends only as somebody said.
+    fn settled(
+        &mut self,
+        result: &DeliveryResult,
+        outcome: &ResultOutcome,
+        durability: Durability,
+    ) -> Verdict {
+        let (destination, message) = (result.destination, result.message);
+        if let Some(ledger) = self.ledgers.get_mut(&destination) {
+            ledger.written += 1;
+        }
+        let ResultOutcome::Applied(routed) = outcome else { return Ok(()) };
+        let name = format!("message {message} at destination {destination}");
+        let ledger = self.ledgers.get(&destination).ok_or("a result of no destination")?;
+        let (attempts_max, holds) = (ledger.settings.retry.attempts_max, ledger.holds());
+        let Some(duty) = self.duty(destination, message) else {
+            return Err(format!("{name} is settled and unknown"));
+        };
+        let said = duty.said;
+        let is_true = match &result.settled {
+            Settled::Sent(_) => said.sent && duty.arrived > 0,
+            Settled::Routed(messages) => {
+                *duty.routed.entry(result.round).or_default() += 1;
+                said.sent && messages.len() == routed.len()
+            }
+            Settled::Filtered(_) => said.filtered,
+            Settled::Quarantined(failure) => {
+                said.quarantined || (said.filtered && failure.code == "result-refused")
+            }
+            Settled::Retry { .. } => said.again || result.attempted.is_none(),
+        };
+        if !is_true {
+            return Err(format!(
+                "rule 2: {name} is stored as {:?}, and nobody said so: {duty:?}",
+                result.settled
+            ));
+        }
+        if result.attempts.0 > duty.attempts || (attempts_max > 0 && result.attempts.0 > attempts_max) {
+            return Err(format!("{name} has {} attempts, {} were seen", result.attempts, duty.attempts));
+        }
+        if duty.routed.get(&result.round).is_some_and(|count| *count > 1) {
+            return Err(format!("{name} was routed twice"));
+        }
+        duty.state = match &result.settled {
+            Settled::Sent(_) | Settled::Routed(_) => DeliveryState::Sent,
+            Settled::Filtered(_) => DeliveryState::Filtered,
+            Settled::Quarantined(_) => DeliveryState::Quarantined,
+            Settled::Retry { .. } => DeliveryState::Pending,
+        };
+        if duty.state == DeliveryState::Quarantined {
+            duty.is_holding = holds && duty.lane.is_ordered();
+        }
+        if let Settled::Routed(messages) = &result.settled {
+            for (message, outcome) in messages.iter().zip(routed) {
+                self.stored(message, outcome, durability)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn changed(&mut self, kind: ActionKind, message: MessageId, now: (DestinationId, Lane, Round)) {
+        let (destination, lane, round) = now;
+        self.kills.remove(&(destination, message));
+        let Some(duty) = self.duty(destination, message) else { return };
+        (duty.lane, duty.round) = (lane, round);
+        duty.is_holding = false;
+        duty.is_changing = true;
+        match kind {
+            ActionKind::Dismiss => {
+                duty.state = DeliveryState::Dismissed;
+                duty.is_finished = true;
+            }
+            ActionKind::Resend { .. } => {
+                duty.state = DeliveryState::Pending;
+                duty.is_finished = false;
+                duty.is_over = false;
+                duty.attempts = 0;
+                duty.not_before = Duration::ZERO;
+            }
+        }
+    }
+
+    /// The engine hears what became of its transaction.
+    pub fn told(&mut self, batch: &WriteBatch, outcome: &WriteOutcome) {
+        for (action, outcome) in batch.actions.iter().zip(&outcome.actions) {
+            let ActionOutcome::Done(changed) = outcome else { continue };
+            for (destination, _, round) in changed {
+                let Some(duty) = self.duty(*destination, action.message) else { continue };
+                duty.is_changing = false;
+                // The same transaction may have made it pending again.
+                duty.is_over |= duty.state == DeliveryState::Dismissed && duty.round == *round;
+            }
+        }
+        for (suspect, count) in batch.suspects.iter().zip(&outcome.suspects) {
+            if *count >= 3 {
+                self.given_up(suspect.destination, suspect.message);
+            }
+        }
+    }
+}

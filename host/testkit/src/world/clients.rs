@@ -1,0 +1,159 @@
+//! Sources: connections that hand over messages and wait for their fates.
+
+use std::time::Duration;
+
+use portway_engine::{Event, Fate, Submission, Ticket};
+use portway_model::{Draft, Key};
+use rand::RngExt;
+
+use super::{Phase, Task, World};
+use crate::auditor::Death;
+use crate::content::{self, Content};
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Client {
+    interface: usize,
+    waits_for: Option<Ticket>,
+    /// What it sent last, while it does not know that it was stored.
+    unsure: Vec<Draft>,
+}
+
+impl World {
+    pub(super) fn start_clients(&mut self) {
+        let sources =
+            self.scenario.interfaces.iter().enumerate().filter(|(_, interface)| !interface.is_target);
+        let sources: Vec<usize> = sources.map(|(number, _)| number).collect();
+        for interface in sources {
+            for _ in 0..self.scenario.clients {
+                self.clients.push(Client { interface, waits_for: None, unsure: Vec::new() });
+                let number = self.clients.len() - 1;
+                self.client_pauses(number);
+            }
+        }
+    }
+
+    fn client_pauses(&mut self, number: usize) {
+        let longest = if self.rng.random_bool(0.1) { 2_000_000 } else { 5_000 };
+        let after = Duration::from_micros(self.rng.random_range(0..longest));
+        self.later(after, Task::Client(number));
+    }
+
+    pub(super) fn client_sends(&mut self, number: usize) {
+        let Some(client) = self.clients.get(number) else { return };
+        if client.waits_for.is_some() || self.left == 0 {
+            return;
+        }
+        if self.core.is_none() {
+            return self.client_pauses(number);
+        }
+        let (source, is_unsure) = (client.interface, !client.unsure.is_empty());
+        let Some(interface) = self.registered.interfaces.get(source).map(|(id, _)| *id) else { return };
+        self.left -= 1;
+        self.something_happens();
+        let repeats = is_unsure && self.rng.random_bool(0.7);
+        let drafts = if repeats { self.unsure(number) } else { self.drafts(source) };
+        let bytes = drafts.iter().map(|draft| draft.body.len()).sum();
+        match self.gate.admit(interface, bytes) {
+            Err(_) => self.client_pauses(number),
+            Ok(permit) => {
+                self.tickets += 1;
+                let ticket = Ticket(self.tickets);
+                self.auditor.submitted(ticket, interface, &drafts, repeats);
+                if let Some(client) = self.clients.get_mut(number) {
+                    client.waits_for = Some(ticket);
+                    client.unsure.clone_from(&drafts);
+                }
+                self.submit(Submission { ticket, interface, received_at: self.now().wall, drafts, permit });
+            }
+        }
+    }
+
+    fn submit(&mut self, submission: Submission) {
+        self.tell(Event::Submit(submission));
+    }
+
+    fn unsure(&mut self, number: usize) -> Vec<Draft> {
+        self.clients.get_mut(number).map(|client| std::mem::take(&mut client.unsure)).unwrap_or_default()
+    }
+
+    fn drafts(&mut self, source: usize) -> Vec<Draft> {
+        let has_dedupe =
+            self.scenario.interfaces.get(source).is_some_and(|source| source.dedupe_window.is_some());
+        let count = if self.rng.random_bool(0.7) { 1 } else { self.rng.random_range(1..8) };
+        let mut drafts = Vec::with_capacity(count);
+        for _ in 0..count {
+            self.contents += 1;
+            let content = Content(self.contents);
+            let kind = content::pick_kind(self.scenario.rates.odd, &mut self.rng);
+            let dedupe = if has_dedupe { Key::new(&format!("dedupe-{}", self.contents)) } else { None };
+            drafts.push(content::draft(content, kind, dedupe, &mut self.rng));
+        }
+        drafts
+    }
+
+    pub(super) fn client_answered(&mut self, ticket: Ticket, fates: &[Fate]) {
+        let Some(number) = self.clients.iter().position(|client| client.waits_for == Some(ticket)) else {
+            return;
+        };
+        if let Some(client) = self.clients.get_mut(number) {
+            client.waits_for = None;
+            let is_stored = |fate: &Fate| !matches!(fate, Fate::NotStored { .. });
+            let mut fates = fates.iter();
+            client.unsure.retain(|_| !fates.next().is_some_and(is_stored));
+        }
+        self.client_pauses(number);
+    }
+
+    /// The process is gone: nobody answers.
+    pub(super) fn disconnect_clients(&mut self) {
+        for number in 0..self.clients.len() {
+            if let Some(client) = self.clients.get_mut(number)
+                && client.waits_for.take().is_some()
+            {
+                self.client_pauses(number);
+            }
+        }
+    }
+
+    /// With each submission something else may happen.
+    fn something_happens(&mut self) {
+        if self.phase != Phase::Faulty {
+            return;
+        }
+        let rates = self.scenario.rates;
+        let soon = Duration::from_micros(self.rng.random_range(0..50_000));
+        if self.rng.random_bool(rates.death) {
+            let death = if self.rng.random_bool(0.5) { Death::Process } else { Death::Power };
+            self.later(soon, Task::Die(death));
+        }
+        if self.rng.random_bool(rates.death / 3.0) {
+            self.tell(Event::Shutdown);
+        }
+        if self.rng.random_bool(rates.operator) {
+            self.later(soon, Task::Operate);
+        }
+        if self.rng.random_bool(rates.clock_step) {
+            self.step_clock();
+        }
+        if self.rng.random_bool(rates.full) {
+            self.later(soon, Task::Room(false));
+            self.later(soon + Duration::from_secs(3), Task::Room(true));
+        }
+    }
+
+    fn step_clock(&mut self) {
+        let step = self.rng.random_range(1..7_200_000);
+        if self.rng.random_bool(0.5) {
+            self.wall += step;
+            self.auditor.clock_stepped();
+        } else {
+            self.wall = self.wall.saturating_sub(step);
+        }
+        self.note(|world| format!("{:?} the clock says {}", world.monotonic, world.now().wall));
+    }
+
+    pub(super) fn clients_are_done(&self) -> bool {
+        self.left == 0 && self.clients.iter().all(|client| client.waits_for.is_none())
+    }
+}

@@ -1,0 +1,127 @@
+//! The operator: resends, dismisses, stops and resumes; and the end of a seed, where faults cease
+//! and everything must drain.
+
+use std::time::Duration;
+
+use portway_engine::{Event, Ticket, split_resend};
+use portway_model::{DeliveryState, DestinationId, MessageId};
+use portway_store::{Action, ActionKind, Store};
+use rand::RngExt;
+use rand::seq::IteratorRandom;
+
+use super::{DRAIN_MAX, Phase, Step, Task, World};
+
+impl World {
+    pub(super) fn operate(&mut self) {
+        let destination = self.auditor.ledgers.keys().copied().choose(&mut self.rng);
+        let message = self.auditor.messages.keys().copied().choose(&mut self.rng);
+        let (Some(destination), Some(message)) = (destination, message) else { return };
+        if self.core.is_none() {
+            return;
+        }
+        match self.rng.random_range(0..10) {
+            0 => {
+                self.tell(Event::Stop { destination, author: "the operator".into() });
+                self.auditor.stopped(destination);
+            }
+            1..3 => self.resume(destination),
+            // Which of the two it is the engine decides, by the destination's policy.
+            3..7 => self.act(message, ActionKind::Resend { keep_lane: false }),
+            _ => self.act(message, ActionKind::Dismiss),
+        }
+    }
+
+    fn resume(&mut self, destination: DestinationId) {
+        if self.core.is_some() {
+            self.auditor.resumed(destination);
+            self.tell(Event::Resume(destination));
+        }
+    }
+
+    fn act(&mut self, message: MessageId, kind: ActionKind) {
+        let deliveries = super::now(self.store.list_deliveries(message)).unwrap_or_default();
+        let one = deliveries.iter().map(|delivery| delivery.destination).choose(&mut self.rng);
+        let destination = one.filter(|_| self.rng.random_bool(0.6));
+        let action = Action {
+            message,
+            destination,
+            kind,
+            author: "the operator".into(),
+            reason: "a simulation".into(),
+        };
+        let actions = match (kind, destination) {
+            (ActionKind::Resend { .. }, None) => split_resend(action, &deliveries),
+            _ => vec![action],
+        };
+        for action in actions {
+            self.send(action);
+        }
+    }
+
+    fn send(&mut self, action: Action) {
+        self.tickets += 1;
+        self.tell(Event::Act { ticket: Ticket(self.tickets), action });
+    }
+
+    /// Faults cease when the clients are done; then everything drains; then the engine stops.
+    pub(super) fn follow_phase(&mut self) -> Step {
+        match self.phase {
+            Phase::Faulty if self.left == 0 => {
+                self.note(|world| format!("{:?} faults cease", world.monotonic));
+                self.phase = Phase::Calm(self.monotonic);
+                self.receiver.is_calm = true;
+                self.store.set_full(false);
+                self.waiting.retain(|_, task| !matches!(task, Task::Die(_) | Task::Operate | Task::Room(_)));
+                self.later(Duration::from_secs(1), Task::Settle);
+            }
+            Phase::Calm(since) if self.monotonic > since + DRAIN_MAX => {
+                return Err(format!(
+                    "rule 2: what waits does not drain: {} {}",
+                    self.waiting_deliveries(),
+                    self.picture()
+                ));
+            }
+            Phase::Faulty | Phase::Calm(_) | Phase::Stopping | Phase::Over => {}
+        }
+        Ok(())
+    }
+
+    /// Looks whether everything has drained; helps where only an operator can.
+    pub(super) fn settle(&mut self) {
+        if !matches!(self.phase, Phase::Calm(_)) {
+            return;
+        }
+        let work = super::now(self.store.destinations_with_work()).unwrap_or_default();
+        let is_unknown = self.core.is_none() || !self.clients_are_done();
+        if work.is_empty() && !is_unknown {
+            self.phase = Phase::Stopping;
+            return self.tell(Event::Shutdown);
+        }
+        let destinations: Vec<DestinationId> = self.auditor.ledgers.keys().copied().collect();
+        for destination in destinations {
+            self.resume(destination);
+            let held = super::now(self.store.held_heads(destination)).unwrap_or_default();
+            let waits = work.contains(&destination);
+            for head in held.into_iter().filter(|_| waits) {
+                self.send(Action {
+                    message: head.message,
+                    destination: Some(destination),
+                    kind: ActionKind::Dismiss,
+                    author: "the operator".into(),
+                    reason: "it holds its lane".into(),
+                });
+            }
+        }
+        self.later(Duration::from_secs(1), Task::Settle);
+    }
+
+    fn waiting_deliveries(&self) -> String {
+        let mut waiting = Vec::new();
+        for id in self.auditor.messages.keys() {
+            let deliveries = super::now(self.store.list_deliveries(*id)).unwrap_or_default();
+            let pending = deliveries.into_iter().filter(|view| view.state == DeliveryState::Pending);
+            waiting.extend(pending.map(|view| format!("{id}@{}/{}", view.destination, view.lane.number())));
+        }
+        waiting.join(" ")
+    }
+}

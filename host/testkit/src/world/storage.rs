@@ -1,0 +1,117 @@
+//! The store's side of the world: calls that take time, fail, or lose their answers.
+
+use futures::FutureExt;
+use portway_engine::{Event, Read, ReadId};
+use portway_model::{InterfaceId, Timestamp};
+use portway_store::{ErrorKind, Settled, Store, StoreError, WriteBatch, WriteOutcome};
+use rand::RngExt;
+
+use super::{Step, Task, World};
+use crate::content::{self, Kind};
+
+/// What becomes of a write.
+enum Luck {
+    Good,
+    Fails(ErrorKind),
+    /// It is stored, and nobody knows.
+    AnswerLost,
+}
+
+impl World {
+    /// The moment of a write's commit.
+    pub(super) fn commit(&mut self, batch: &WriteBatch) -> Step {
+        let answer = match self.luck(batch) {
+            Luck::Fails(kind) => Err(StoreError::new(kind, "a fault of the simulation")),
+            luck @ (Luck::Good | Luck::AnswerLost) => {
+                let outcome =
+                    super::now(self.store.write(batch.clone())).map_err(|error| error.to_string())?;
+                self.stats.commits += 1;
+                self.auditor.committed(batch, &outcome)?;
+                if let Some((_, known)) = &mut self.in_hand {
+                    *known = Some(outcome.clone());
+                }
+                match luck {
+                    Luck::AnswerLost => Err(StoreError::new(ErrorKind::Unknown, "the answer was lost")),
+                    Luck::Good | Luck::Fails(_) => Ok(outcome),
+                }
+            }
+        };
+        self.note(|world| format!("{:?} the write {}", world.monotonic, super::short(&answer)));
+        self.later_by_latency(Task::Engine(Event::Wrote(answer)));
+        Ok(())
+    }
+
+    fn luck(&mut self, batch: &WriteBatch) -> Luck {
+        if self.is_refused(batch) {
+            return Luck::Fails(ErrorKind::Refused);
+        }
+        if !self.is_faulty() || !self.rng.random_bool(self.scenario.rates.write_fault) {
+            return Luck::Good;
+        }
+        match self.rng.random_range(0..20) {
+            0..8 => Luck::Fails(ErrorKind::Unavailable),
+            8..11 => Luck::Fails(ErrorKind::Full),
+            11..14 => Luck::Fails(ErrorKind::Unknown),
+            14..19 => Luck::AnswerLost,
+            _ => Luck::Fails(ErrorKind::Fatal),
+        }
+    }
+
+    /// Rows the store never takes.
+    fn is_refused(&self, batch: &WriteBatch) -> bool {
+        let unstorable = |body| content::read(body).is_some_and(|(_, kind)| kind == Kind::Unstorable);
+        let refuses_filtered = self.scenario.refuses_filtered;
+        batch.messages.iter().any(|message| unstorable(message.body()))
+            || (refuses_filtered
+                && batch.results.iter().any(|result| matches!(result.settled, Settled::Filtered(_))))
+    }
+
+    /// The engine is about to hear of its write.
+    pub(super) fn hear_write(&mut self, event: &Event) {
+        let outcome: Option<&WriteOutcome> = match event {
+            Event::Wrote(Ok(outcome)) | Event::Found(Ok(Some(outcome))) => Some(outcome),
+            _ => None,
+        };
+        if let Some(outcome) = outcome
+            && let Some((batch, _)) = self.in_hand.take()
+        {
+            self.auditor.told(&batch, outcome);
+        }
+    }
+
+    pub(super) fn find_mark(&mut self, mark: u64) {
+        let answer = self.unless_faulty(|world| super::now(world.store.find_mark(mark)));
+        self.later_by_latency(Task::Engine(Event::Found(answer)));
+    }
+
+    pub(super) fn read(&mut self, id: ReadId, read: &Read) {
+        let late = || Err(StoreError::new(ErrorKind::Fatal, "the store in memory had to wait"));
+        let answer = self.unless_faulty(|world| read.run(&world.store).now_or_never().unwrap_or_else(late));
+        self.later_by_latency(Task::Engine(Event::Read { id, answer }));
+    }
+
+    pub(super) fn maintain(&mut self) {
+        let answer = self.unless_faulty(|world| super::now(world.store.maintain(std::time::Duration::ZERO)));
+        self.later_by_latency(Task::Engine(Event::Maintained(answer)));
+    }
+
+    pub(super) fn prune(&mut self, what: (InterfaceId, Timestamp, Timestamp, u32)) -> Step {
+        let (interface, before, now, limit) = what;
+        let answer = self.unless_faulty(|world| super::now(world.store.prune(interface, before, now, limit)));
+        if answer.as_ref().is_ok_and(|count| *count > 0) {
+            self.auditor.pruned(&self.store)?;
+        }
+        self.later_by_latency(Task::Engine(Event::Pruned(answer)));
+        Ok(())
+    }
+
+    fn unless_faulty<T>(
+        &mut self,
+        call: impl FnOnce(&World) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if self.is_faulty() && self.rng.random_bool(self.scenario.rates.read_fault) {
+            return Err(StoreError::new(ErrorKind::Unavailable, "a fault of the simulation"));
+        }
+        call(self)
+    }
+}
