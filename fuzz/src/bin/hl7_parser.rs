@@ -4,7 +4,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portway_hl7::{Acknowledgement, Charset, DateTime, FieldIndex, INDEXED_FIELDS_MAX, Indexer, Message, Path};
+use portway_hl7::{
+    Acknowledgement, Charset, DateTime, FieldIndex, INDEXED_FIELDS_MAX, Indexer, Message, Path,
+};
 use portway_oru_to_json::{OruToJson, Settings};
 use portway_sdk::{Context, Transform, TransformVerdict};
 
@@ -35,7 +37,9 @@ fn read_all(message: &Message<'_>) {
         for (_, field) in segment.fields() {
             let written: Vec<u8> = field.pieces().flat_map(|piece| piece.raw().to_vec()).collect();
             assert_eq!(written, field.raw());
-            for component in field.repetitions().flat_map(|repetition| repetition.components().collect::<Vec<_>>()) {
+            for component in
+                field.repetitions().flat_map(|repetition| repetition.components().collect::<Vec<_>>())
+            {
                 component.subcomponents().for_each(|subcomponent| read_date(subcomponent));
             }
         }
