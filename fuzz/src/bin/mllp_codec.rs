@@ -8,7 +8,7 @@ use portway_mllp_source::Settings;
 use portway_sdk::FinishReason;
 
 #[path = "../../../plugins/mllp-source/tests/it/peer.rs"]
-#[allow(dead_code, reason = "the tests use more of it")]
+#[expect(dead_code, reason = "the tests use more of it")]
 mod peer;
 
 use peer::{Host, Store, Told, run};

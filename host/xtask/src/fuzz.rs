@@ -10,7 +10,8 @@ use anyhow::Result;
 use crate::process::{cargo, run};
 
 const TARGETS: &[&str] = &["mllp_codec", "hl7_parser", "config_text"];
-const HOST: &str = "x86_64-unknown-linux-gnu";
+/// This machine. Said aloud, it keeps the flags away from build scripts, which have no fuzzer to link to.
+const HOST: &str = "host-tuple";
 /// Coverage counters for the fuzzer to follow.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
