@@ -17,6 +17,8 @@ const INTERRUPTED: i32 = 130;
 ///
 /// The first SIGINT or SIGTERM stops it in order: nothing new is taken, what is in hand is
 /// finished. The second one ends it at once; nothing that was acknowledged is lost.
+/// The environment variable `PORTWAY_LOG` says how much is logged: `info` if nothing is said,
+/// `debug`, or more for one part, as in `info,portway_engine=debug`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -90,7 +92,8 @@ fn start_log(json: bool) {
     let wanted = environment.get("PORTWAY_LOG").unwrap_or("info");
     let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(wanted);
     let colours = std::io::stderr().is_terminal();
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr);
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr);
     // A log that was started before stays.
     let _ = match json {
         true => builder.json().try_init(),

@@ -35,13 +35,16 @@ pub struct Args {
 enum Case {
     /// Durable MLLP acknowledgements, closed loop, one file destination draining.
     Acks {
+        /// Connections at the same time, each with one message under way.
         #[arg(long, default_value_t = 16)]
         connections: usize,
+        /// How long to send.
         #[arg(long, default_value_t = 5)]
         seconds: u64,
     },
     /// `oru-to-json` on one core, fuel on.
     Transform {
+        /// How long to transform.
         #[arg(long, default_value_t = 5)]
         seconds: u64,
         /// Messages in a call.
@@ -50,23 +53,28 @@ enum Case {
     },
     /// Messages that wait at the start, one file destination in append mode.
     Backlog {
+        /// Messages that wait.
         #[arg(long, default_value_t = 100_000)]
         messages: u64,
-        /// `strict`, `key` or `none`.
+        /// The destination's order: `strict`, `key` or `none`.
         #[arg(long, default_value = "strict", value_parser = order)]
         order: Order,
     },
     /// One message to many file destinations, no transform.
     Fanout {
+        /// Destinations of the interface.
         #[arg(long, default_value_t = 25)]
         destinations: usize,
+        /// Messages to send.
         #[arg(long, default_value_t = 8_000)]
         messages: u64,
+        /// Connections at the same time.
         #[arg(long, default_value_t = 16)]
         connections: usize,
     },
     /// Time to ready, memory and idle processor time of a project with many interfaces.
     Start {
+        /// Interfaces of the project.
         #[arg(long, default_value_t = 1_001)]
         interfaces: usize,
         /// Messages that wait.
@@ -76,8 +84,10 @@ enum Case {
     /// Memory with many messages waiting beside memory with few: as they are, behind a blocked
     /// lane, and waiting for a retry.
     Memory {
+        /// Messages that wait in the large case.
         #[arg(long, default_value_t = 1_000_000)]
         many: u64,
+        /// Messages that wait in the small case.
         #[arg(long, default_value_t = 100)]
         few: u64,
     },
