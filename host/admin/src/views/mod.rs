@@ -8,8 +8,9 @@ pub use message::{
     ActionDone, ActionRecord, Attempt, Backup, Delivery, Message, MessageDetail, MessagePage, Resumed,
 };
 pub use status::{
-    BlockedLane, Commits, Count, DeliveryCounts, DeliveryLatency, Destination, DestinationState, Engine, EngineState, Health,
-    Intake, Interface, Items, Listener, Memory, Notice, Plugin, Reason, Refused, Status, Store,
+    BlockedLane, Commits, Count, DeliveryCounts, DeliveryLatency, Destination, DestinationState, Engine,
+    EngineState, Health, Intake, Interface, Items, Listener, Memory, Notice, Plugin, Reason, Refused, Status,
+    Store,
 };
 pub use time::Time;
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use portway_admin::views;
 use portway_config::{
-    DestinationSettings, Durability, InterfaceSettings, LimitSettings, PluginUse, Project, Role, SourceSettings,
+    DestinationSettings, Durability, InterfaceSettings, LimitSettings, PluginUse, Project, Role,
+    SourceSettings,
 };
 use portway_engine::ports::Clock;
 use portway_engine::settings as engine;
@@ -30,7 +31,9 @@ pub enum AssembleError {
     Load { error: LoadError },
     #[error(transparent)]
     Opening(#[from] OpeningError),
-    #[error("destination `{destination}` of interface `{interface}` has neither a sender nor a route that exists")]
+    #[error(
+        "destination `{destination}` of interface `{interface}` has neither a sender nor a route that exists"
+    )]
     NoTarget { interface: String, destination: String },
 }
 
@@ -178,7 +181,8 @@ pub fn listen(settings: &SourceSettings) -> ListenSettings {
 /// What the engine is told of the project.
 pub fn engine_settings(project: &Project, registered: &Registered) -> engine::EngineSettings {
     let pairs = project.interfaces.iter().zip(&registered.interfaces);
-    let interfaces = pairs.map(|(interface, (id, destinations))| interface_settings(project, interface, *id, destinations));
+    let interfaces = pairs
+        .map(|(interface, (id, destinations))| interface_settings(project, interface, *id, destinations));
     engine::EngineSettings { interfaces: interfaces.collect(), limits: limits(&project.limits) }
 }
 
@@ -188,15 +192,16 @@ fn interface_settings(
     id: InterfaceId,
     numbers: &[DestinationId],
 ) -> engine::InterfaceSettings {
-    let destinations = interface.destinations.iter().zip(numbers).map(|(settings, id)| engine::DestinationSettings {
-        id: *id,
-        name: settings.name.value.as_str().to_owned(),
-        order: settings.order,
-        concurrency: settings.concurrency,
-        retry: settings.retry.policy(),
-        on_quarantine: settings.on_quarantine,
-        run_max: settings.run_max,
-    });
+    let destinations =
+        interface.destinations.iter().zip(numbers).map(|(settings, id)| engine::DestinationSettings {
+            id: *id,
+            name: settings.name.value.as_str().to_owned(),
+            order: settings.order,
+            concurrency: settings.concurrency,
+            retry: settings.retry.policy(),
+            on_quarantine: settings.on_quarantine,
+            run_max: settings.run_max,
+        });
     engine::InterfaceSettings {
         id,
         group: GroupId(id.0),

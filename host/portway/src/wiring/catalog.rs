@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
-use portway_config::{At, Catalog, GrantSettings, Name, Place, PluginSettings, PluginUse, Problem, Project, Role};
+use portway_config::{
+    At, Catalog, GrantSettings, Name, Place, PluginSettings, PluginUse, Problem, Project, Role,
+};
 use portway_runtime::{Manifest, PluginKind, SlotKind};
 
 use super::embedded::{self, FirstParty};
@@ -32,7 +34,9 @@ pub struct Component {
 pub enum FindError {
     #[error("there is no {role} `{name}`", role = role.as_str())]
     Unknown { role: Role, name: String },
-    #[error("this binary was built without its plugins, `{name}` among them; run `cargo xtask plugins` and build again")]
+    #[error(
+        "this binary was built without its plugins, `{name}` among them; run `cargo xtask plugins` and build again"
+    )]
     NotBuilt { name: String },
     #[error("{0}")]
     Bad(String),
@@ -77,7 +81,8 @@ fn fits(kind: PluginKind, role: Role) -> bool {
 
 fn read_component(name: &str, path: &std::path::Path) -> Result<Component, String> {
     let shown = path.display();
-    let metadata = fs::metadata(path).map_err(|error| format!("cannot read plugin file `{shown}`: {error}"))?;
+    let metadata =
+        fs::metadata(path).map_err(|error| format!("cannot read plugin file `{shown}`: {error}"))?;
     if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
         return Err(format!("plugin file `{shown}` is no file of at most {FILE_BYTES_MAX} bytes"));
     }
@@ -86,7 +91,8 @@ fn read_component(name: &str, path: &std::path::Path) -> Result<Component, Strin
 }
 
 fn look_at(name: &str, bytes: Arc<[u8]>) -> Result<Component, String> {
-    let manifest = portway_runtime::read_manifest(name, &bytes).map_err(|error| format!("{error}; {}", error.hint()))?;
+    let manifest =
+        portway_runtime::read_manifest(name, &bytes).map_err(|error| format!("{error}; {}", error.hint()))?;
     Ok(Component { bytes, manifest })
 }
 
@@ -106,7 +112,9 @@ impl Catalog for PluginCatalog {
     }
 
     fn is_first_party(&self, name: &str) -> bool {
-        [Role::Source, Role::Transform, Role::Sender].iter().any(|role| embedded::names(*role).contains(&name))
+        [Role::Source, Role::Transform, Role::Sender]
+            .iter()
+            .any(|role| embedded::names(*role).contains(&name))
     }
 
     fn check_source(&self, plugin: &At<Name>, _settings: &PluginSettings) -> Vec<Problem> {
@@ -131,7 +139,10 @@ fn check_grants(manifest: &Manifest, plugin_use: &PluginUse) -> Vec<Problem> {
     for slot in &manifest.slots {
         let is_granted = plugin_use.grants.keys().any(|name| name.as_str() == slot.name);
         if slot.required && !is_granted {
-            let text = format!("plugin `{}` needs a grant for its slot `{}`: {}", plugin.value, slot.name, slot.description);
+            let text = format!(
+                "plugin `{}` needs a grant for its slot `{}`: {}",
+                plugin.value, slot.name, slot.description
+            );
             let hint = format!("add `grants.{} = {{ type = \"{}\", … }}`", slot.name, slot.kind);
             problems.push(Problem::new(plugin.place.clone(), text).hint(hint));
         }
@@ -149,7 +160,10 @@ fn check_grants(manifest: &Manifest, plugin_use: &PluginUse) -> Vec<Problem> {
                 problems.push(Problem::new(place.clone(), text).hint(hint));
             }
             Some(slot) if slot.kind != kind_of(&grant.value) => {
-                let text = format!("slot `{name}` of plugin `{}` takes a grant of type `{}`", plugin.value, slot.kind);
+                let text = format!(
+                    "slot `{name}` of plugin `{}` takes a grant of type `{}`",
+                    plugin.value, slot.kind
+                );
                 problems.push(Problem::new(place.clone(), text));
             }
             Some(_) => {}

@@ -104,21 +104,22 @@ impl EngineControl {
         });
         let source = parts.map(|parts| parts.driver.status());
         let refusals = source.as_ref().map(|source| {
-            let all = source.connections_refused.iter().chain(&source.refused_by).chain(&source.not_stored_by);
+            let all =
+                source.connections_refused.iter().chain(&source.refused_by).chain(&source.not_stored_by);
             picture::counts(all.map(|(code, count)| (code.as_str(), *count)))
         });
         views::Interface {
             name: name.to_owned(),
-            listener: parts.zip(source.as_ref()).zip(interface.source.as_ref()).map(|((parts, source), settings)| {
-                views::Listener {
+            listener: parts.zip(source.as_ref()).zip(interface.source.as_ref()).map(
+                |((parts, source), settings)| views::Listener {
                     plugin: settings.plugin.value.as_str().to_owned(),
                     address: parts.address.to_string(),
                     tls: settings.tls.is_some(),
                     connections: source.connections,
                     connections_max: source.connections_max,
                     accepted: source.connections_total,
-                }
-            }),
+                },
+            ),
             items: source.as_ref().map(items).unwrap_or_default(),
             refusals: refusals.unwrap_or_default(),
             notices: parts.map(|parts| parts.observer.notices()).unwrap_or_default(),
@@ -143,7 +144,9 @@ impl EngineControl {
     }
 
     fn interface_id(&self, name: &str) -> Result<portway_model::InterfaceId, ControlError> {
-        self.names.interface(name).ok_or_else(|| not_found("no-interface", format!("there is no interface `{name}`")))
+        self.names
+            .interface(name)
+            .ok_or_else(|| not_found("no-interface", format!("there is no interface `{name}`")))
     }
 
     fn destination_id(&self, interface: &str, name: &str) -> Result<DestinationId, ControlError> {
@@ -188,7 +191,9 @@ impl Control for EngineControl {
                 pruned: engine.intake.pruned,
             },
             memory: picture::memory(&engine.memory),
-            interfaces: pairs.map(|(one, parts)| self.interface(one, parts.as_ref(), &engine, &queues)).collect(),
+            interfaces: pairs
+                .map(|(one, parts)| self.interface(one, parts.as_ref(), &engine, &queues))
+                .collect(),
             plugins: self.plugins.clone(),
         })
     }
@@ -203,7 +208,13 @@ impl Control for EngineControl {
                 return Err(ControlError::new(ControlErrorKind::Invalid, "no-interface", text));
             }
         };
-        let query = ListMessages { interface, status: list.status, destination, before: list.cursor, limit: list.limit };
+        let query = ListMessages {
+            interface,
+            status: list.status,
+            destination,
+            before: list.cursor,
+            limit: list.limit,
+        };
         let page = self.store.list_messages(&query).await.map_err(unavailable)?;
         let items = page.items.into_iter().map(|view| self.message(view)).collect();
         Ok(views::MessagePage { items, next: page.next })
@@ -235,7 +246,8 @@ impl Control for EngineControl {
         let view = self.store.get_message(action.message).await.map_err(unavailable)?;
         let view = view.ok_or_else(|| no_message(action.message))?;
         let interface = self.names.interface_name(view.interface);
-        let destination = action.destination.as_deref().map(|name| self.destination_id(&interface, name)).transpose()?;
+        let destination =
+            action.destination.as_deref().map(|name| self.destination_id(&interface, name)).transpose()?;
         let asked = portway_store::Action {
             message: view.id,
             destination,
@@ -259,7 +271,9 @@ impl Control for EngineControl {
                 destinations: changed.iter().map(|(id, ..)| self.names.destination_name(*id)).collect(),
             }),
             ActionOutcome::NoMessage => Err(no_message(view.id)),
-            ActionOutcome::NoBody => Err(conflict("no-body", format!("message {} has no body any more", view.id))),
+            ActionOutcome::NoBody => {
+                Err(conflict("no-body", format!("message {} has no body any more", view.id)))
+            }
         }
     }
 

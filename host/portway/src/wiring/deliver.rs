@@ -64,7 +64,8 @@ impl Deliver for Delivery {
             return untried(run.messages.len(), Stop::Misconfigured(failure));
         };
         let pass = Pass { store: &self.store, destination, run: &run };
-        let mut steps: Vec<Step> = run.messages.iter().map(|message| Step::Ready(vec![message.clone()])).collect();
+        let mut steps: Vec<Step> =
+            run.messages.iter().map(|message| Step::Ready(vec![message.clone()])).collect();
         let mut ending = Ending::default();
         for (index, transform) in destination.transforms.iter().enumerate() {
             let is_last = index + 1 == destination.transforms.len();
@@ -147,7 +148,13 @@ impl Pass<'_> {
 
     /// One transform over everything that is ready. After a fault the message it struck is
     /// judged, and the others go again.
-    async fn transform(&self, transform: &Transformer, several: bool, steps: &mut [Step], ending: &mut Ending) {
+    async fn transform(
+        &self,
+        transform: &Transformer,
+        several: bool,
+        steps: &mut [Step],
+        ending: &mut Ending,
+    ) {
         let mut work = vec![self.ready(steps)];
         while let Some(indexes) = work.pop() {
             if indexes.is_empty() {
@@ -198,7 +205,13 @@ impl Pass<'_> {
         self.judge_sent(call, &indexes, steps, ending);
     }
 
-    fn judge_sent(&self, call: Call<Vec<SendVerdict>>, indexes: &[usize], steps: &mut [Step], ending: &mut Ending) {
+    fn judge_sent(
+        &self,
+        call: Call<Vec<SendVerdict>>,
+        indexes: &[usize],
+        steps: &mut [Step],
+        ending: &mut Ending,
+    ) {
         match call.result {
             Ok(verdicts) => {
                 for (&index, verdict) in indexes.iter().zip(verdicts) {

@@ -26,7 +26,9 @@ pub async fn settings_problems(project: &Project, catalog: &PluginCatalog) -> Ve
         let name = interface.name.as_str();
         if let Some(source) = &interface.source {
             let plugin = &source.plugin;
-            if let Some(loaded) = load(&mut plugins, Role::Source, plugin.value.as_str(), &plugin.place, &mut problems).await {
+            if let Some(loaded) =
+                load(&mut plugins, Role::Source, plugin.value.as_str(), &plugin.place, &mut problems).await
+            {
                 let text = source.settings.to_text();
                 let observer = std::sync::Arc::new(Unobserved);
                 let opening = openings::of_source(name, text, loaded.manifest(), &project.limits, observer);
@@ -62,8 +64,12 @@ async fn of_use(
     let observer = std::sync::Arc::new(Unobserved);
     let opening = openings::of_use(owner, plugin_use, loaded.manifest(), &project.limits, observer);
     let checked = match loaded.kind() {
-        PluginKind::Transform => check(loaded.transformer(opening), async |opened| opened.check().await).await,
-        PluginKind::HttpSender => check(loaded.http_sender(opening), async |opened| opened.check().await).await,
+        PluginKind::Transform => {
+            check(loaded.transformer(opening), async |opened| opened.check().await).await
+        }
+        PluginKind::HttpSender => {
+            check(loaded.http_sender(opening), async |opened| opened.check().await).await
+        }
         PluginKind::Sender => check(loaded.sender(opening), async |opened| opened.check().await).await,
         PluginKind::StreamSource => Ok(()),
     };
@@ -71,7 +77,10 @@ async fn of_use(
     problems
 }
 
-async fn check<T, E>(opened: Result<T, E>, ask: impl AsyncFnOnce(T) -> Result<(), CallError>) -> Result<(), CallError> {
+async fn check<T, E>(
+    opened: Result<T, E>,
+    ask: impl AsyncFnOnce(T) -> Result<(), CallError>,
+) -> Result<(), CallError> {
     match opened {
         Ok(opened) => ask(opened).await,
         // Grants and kinds are judged by the catalog.

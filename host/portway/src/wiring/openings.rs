@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use portway_config::{
-    Access, Addresses, CredentialSettings, GrantSettings, HttpGrantSettings, Isolation, LimitSettings, PluginUse,
-    TcpGrantSettings,
+    Access, Addresses, CredentialSettings, GrantSettings, HttpGrantSettings, Isolation, LimitSettings,
+    PluginUse, TcpGrantSettings,
 };
 use portway_model::Attributes;
 use portway_net::AddressPolicy;
@@ -36,7 +36,8 @@ pub fn of_use(
     if let Some(bytes) = plugin_use.memory_bytes_max {
         limits.memory_bytes = bytes.as_usize();
     }
-    let grants = plugin_use.grants.iter().map(|(name, granted)| (name.as_str().to_owned(), grant(&granted.value)));
+    let grants =
+        plugin_use.grants.iter().map(|(name, granted)| (name.as_str().to_owned(), grant(&granted.value)));
     Opening {
         origin: owner.interface.to_owned(),
         destination: owner.destination.to_owned(),

@@ -132,7 +132,14 @@ impl Running {
             connections_max: project.admin.connections_max as usize,
             data_dir: data,
         };
-        let control = Arc::new(EngineControl::new(project, names, engine.clone(), store.clone(), parts, (plugin_views, latencies)));
+        let control = Arc::new(EngineControl::new(
+            project,
+            names,
+            engine.clone(),
+            store.clone(),
+            parts,
+            (plugin_views, latencies),
+        ));
         let admin = AdminServer::bind(admin_settings, control.clone()).await?;
         let address = admin.local_addr();
         let mut background = JoinSet::new();
