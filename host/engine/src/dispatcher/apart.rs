@@ -26,6 +26,8 @@ pub(crate) struct Apart {
     /// Written while a read of due ones was in hand, whose page may be older.
     written: Vec<(MessageId, Round)>,
     read: Option<ReadId>,
+    /// So many deliveries are taken from the page in hand.
+    wanted: u32,
     /// The store has due ones that are not in memory.
     due_behind: bool,
     /// The next time one is due in the store.
@@ -33,6 +35,8 @@ pub(crate) struct Apart {
     /// How far this destination's time is ahead: stored times were further away than any wait may be,
     /// so the clock must have been stepped back since.
     ahead: Duration,
+    /// Results that are not written yet: what they put off is not in the store.
+    unwritten: u32,
     /// As in a lane, for each of the two.
     pub careful: Careful,
     pub singly: u32,
@@ -107,11 +111,6 @@ impl Apart {
         }
     }
 
-    /// A due one left the run it was in.
-    pub fn leave(&mut self, message: MessageId, round: Round) {
-        self.taken.remove(&(message, round));
-    }
-
     /// Leaves to the store what no run had in hand.
     pub fn trim(&mut self) {
         self.fresh.trim(0);
@@ -136,8 +135,9 @@ impl Apart {
         self.due_behind && self.read.is_none() && self.due.is_empty()
     }
 
-    pub fn asked(&mut self, read: ReadId) {
+    pub fn asked(&mut self, read: ReadId, wanted: u32) {
         self.read = Some(read);
+        self.wanted = wanted;
         self.due_behind = false;
     }
 
@@ -152,20 +152,41 @@ impl Apart {
 
     /// Takes in due ones; says whether there may be more in the store.
     pub fn page(&mut self, rows: Vec<Pending>, limit: u32) -> MayBeMore {
-        let is_full = rows.len() >= limit as usize;
+        let mut is_full = rows.len() >= limit as usize;
+        let mut left = self.wanted;
         for row in rows {
             let key = (row.message, row.round);
-            if !self.written.contains(&key) && self.taken.insert(key) {
-                self.due.push_back(Hint::from(row));
+            if self.written.contains(&key) || self.taken.contains(&key) {
+                continue;
             }
+            if left == 0 {
+                is_full = true;
+                break;
+            }
+            left -= 1;
+            self.taken.insert(key);
+            self.due.push_back(Hint::from(row));
         }
         self.forget_written();
         self.due_behind |= is_full;
         if is_full { MayBeMore::Yes } else { MayBeMore::No }
     }
 
-    /// A result of a due one was written: the store shows it as it is.
-    pub fn wrote(&mut self, message: MessageId, round: Round) {
+    /// A result was accepted.
+    pub fn accepted(&mut self) {
+        self.unwritten += 1;
+    }
+
+    /// A result was written: the store shows the delivery as it is.
+    pub fn wrote(&mut self, message: MessageId, round: Round, origin: Origin) {
+        self.unwritten = self.unwritten.saturating_sub(1);
+        if origin == Origin::Due {
+            self.leave(message, round);
+        }
+    }
+
+    /// A due one is not in memory any more. An older page may still be on its way.
+    pub fn leave(&mut self, message: MessageId, round: Round) {
         if self.read.is_some() {
             self.written.push((message, round));
         } else {
@@ -175,27 +196,15 @@ impl Apart {
 
     /// Something is due at this time; when to look, if that is news.
     pub fn arm(&mut self, due_at: Timestamp, at: &Moment, longest: Duration) -> Option<Duration> {
-        let now = self.now(at);
-        if due_at <= now {
+        if due_at <= self.now(at) {
             self.due_behind = true;
             return None;
-        }
-        let wait = due_at.since(now);
-        if wait > longest {
-            self.ahead += wait - longest;
         }
         if self.next_due.is_some_and(|next| next <= due_at) {
             return None;
         }
         self.next_due = Some(due_at);
-        Some(at.monotonic + wait.min(longest))
-    }
-
-    /// Nothing is put off in the store.
-    pub fn none_due(&mut self) {
-        if self.next_due.is_none() && self.taken.is_empty() {
-            self.ahead = Duration::ZERO;
-        }
+        Some(self.look_at(due_at, at, longest))
     }
 
     /// Looks whether something is due by now; when to look again, if not.
@@ -206,8 +215,24 @@ impl Apart {
             self.due_behind = true;
             return None;
         }
+        Some(self.look_at(due_at, at, longest))
+    }
+
+    /// When it is due by the monotonic clock. What is further away than any wait may be is pulled
+    /// near, unless something nearer is on its way to the store, which would come early.
+    fn look_at(&mut self, due_at: Timestamp, at: &Moment, longest: Duration) -> Duration {
         let wait = due_at.since(self.now(at));
-        Some(at.monotonic + wait.min(longest).max(Duration::from_millis(1)))
+        if wait > longest && self.unwritten == 0 {
+            self.ahead += wait - longest;
+        }
+        at.monotonic + wait.min(longest).max(Duration::from_millis(1))
+    }
+
+    /// Nothing is put off in the store.
+    pub fn none_due(&mut self) {
+        if self.next_due.is_none() && self.taken.is_empty() && self.unwritten == 0 {
+            self.ahead = Duration::ZERO;
+        }
     }
 
     fn forget_written(&mut self) {
@@ -255,12 +280,12 @@ mod tests {
     #[test]
     fn what_is_in_hand_or_unwritten_is_not_taken_twice() {
         let mut apart = Apart::default();
-        apart.asked(ReadId(1));
+        apart.asked(ReadId(1), 10);
         apart.page(vec![row(1, 0), row(2, 0)], 10);
         apart.take(Origin::Due, 2);
-        apart.asked(ReadId(2));
+        apart.asked(ReadId(2), 10);
         // Its result is written while an older page is on its way.
-        apart.wrote(MessageId(1), Round(0));
+        apart.wrote(MessageId(1), Round(0), Origin::Due);
         apart.page(vec![row(1, 0), row(2, 0), row(3, 0)], 10);
         assert_eq!(due(&apart), [3]);
         assert_eq!(apart.excluded(), 2);
@@ -268,7 +293,7 @@ mod tests {
 
     #[test]
     fn a_resent_one_goes_at_once_though_its_earlier_round_is_in_hand() {
-        let mut apart = Apart::default();
+        let mut apart = Apart { wanted: 10, ..Apart::default() };
         apart.page(vec![row(1, 0)], 10);
         apart.take(Origin::Due, 1);
         apart.page(vec![row(1, 1)], 10);
@@ -291,8 +316,19 @@ mod tests {
     }
 
     #[test]
-    fn trimming_leaves_due_ones_to_the_store() {
+    fn a_page_gives_no_more_than_was_wanted() {
         let mut apart = Apart::default();
+        apart.asked(ReadId(1), 2);
+        assert_eq!(apart.page(vec![row(1, 0), row(2, 0), row(3, 0)], 10), MayBeMore::Yes);
+        assert_eq!((due(&apart), apart.wants_due()), (vec![1, 2], false));
+        apart.take(Origin::Due, 2);
+        apart.answered(ReadId(1));
+        assert!(apart.wants_due());
+    }
+
+    #[test]
+    fn trimming_leaves_due_ones_to_the_store() {
+        let mut apart = Apart { wanted: 10, ..Apart::default() };
         apart.page(vec![row(1, 0)], 10);
         apart.trim();
         assert_eq!((apart.len(), apart.excluded(), apart.wants_due()), (0, 0, true));

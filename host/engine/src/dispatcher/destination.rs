@@ -372,7 +372,7 @@ impl Destination {
                 desk.timers.set(blocked.until, Timer::Lane(self.place, no));
             }
         }
-        if lane.blocked.is_some() && desk.budget.is_tight() {
+        if lane.is_stuck() && desk.budget.is_tight() {
             let before = lane.stream.len();
             lane.stream.trim(1);
             lane.stream.strip();
@@ -475,12 +475,12 @@ impl Destination {
             && let Some(limit) = self.page_limit(need, desk)
         {
             // Those that are known already come first in the page.
-            let limit = limit.saturating_add(u32::try_from(self.apart.excluded()).unwrap_or(u32::MAX));
+            let with_known = limit.saturating_add(u32::try_from(self.apart.excluded()).unwrap_or(u32::MAX));
             let until = self.apart.now(&ctx.at);
-            let read = Read::Due { destination: self.settings.id, until, limit };
+            let read = Read::Due { destination: self.settings.id, until, limit: with_known };
             let id = desk.reader.ask(For::Due(self.place), read);
-            self.apart.asked(id);
-            desk.budget.reserve(limit);
+            self.apart.asked(id, limit);
+            desk.budget.reserve(with_known);
             self.reads += 1;
         }
     }

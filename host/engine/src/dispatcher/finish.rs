@@ -119,7 +119,7 @@ impl Destination {
         let Entry { no, origin, mut hint, attempted } = entry;
         if hint.is_void {
             if !no.is_ordered() && origin == Origin::Due {
-                self.apart.wrote(hint.message, hint.round);
+                self.apart.leave(hint.message, hint.round);
             }
             left.settled += u32::from(!matches!(meaning, Meaning::Untried));
             return;
@@ -165,8 +165,9 @@ impl Destination {
     }
 
     fn accept(&mut self, lane: Lane, origin: Origin, result: DeliveryResult, ctx: &mut Ctx<'_>) {
-        if let Some(state) = self.lanes.get_mut(&lane) {
-            state.unwritten += 1;
+        match self.lanes.get_mut(&lane) {
+            Some(state) => state.unwritten += 1,
+            None => self.apart.accepted(),
         }
         ctx.completer.accept(Finished { place: self.place, lane, origin, result, refusals: 0 });
     }
@@ -250,14 +251,14 @@ impl Destination {
             Settled::Sent(_) | Settled::Routed(_) => counts.sent += 1,
             Settled::Filtered(_) => counts.filtered += 1,
             Settled::Quarantined(_) => counts.quarantined += 1,
-            Settled::Retry { due_at, .. } => {
-                counts.retried += u64::from(finished.result.attempted.is_some());
-                if !finished.lane.is_ordered() {
-                    self.arm(*due_at, desk, ctx);
-                }
-            }
+            Settled::Retry { .. } => counts.retried += u64::from(finished.result.attempted.is_some()),
         }
         self.written(finished, desk, ctx);
+        if let Settled::Retry { due_at, .. } = finished.result.settled
+            && !finished.lane.is_ordered()
+        {
+            self.arm(due_at, desk, ctx);
+        }
     }
 
     /// A result was written and does not count: an operator was faster.
@@ -284,9 +285,7 @@ impl Destination {
             self.held.unwritten.retain(|held| *held != (no, message));
         }
         if !no.is_ordered() {
-            if finished.origin == Origin::Due {
-                self.apart.wrote(message, finished.result.round);
-            }
+            self.apart.wrote(message, finished.result.round, finished.origin);
             return;
         }
         let Some(lane) = self.lanes.get_mut(&no) else { return };

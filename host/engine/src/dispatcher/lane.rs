@@ -58,6 +58,11 @@ impl LaneState {
             && self.stream.front().is_some_and(|hint| self.admits(hint.message))
     }
 
+    /// Its head waits for a time or for an operator.
+    pub fn is_stuck(&self) -> bool {
+        self.blocked.is_some() || self.stream.front().is_some_and(|head| !self.admits(head.message))
+    }
+
     /// Not behind a quarantined delivery that holds the lane.
     pub fn admits(&self, message: MessageId) -> bool {
         self.held.is_none_or(|held| message < held)

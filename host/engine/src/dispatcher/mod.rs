@@ -172,23 +172,23 @@ impl Dispatcher {
         }
     }
 
-    /// A commit recorded that a run is tried by itself, for the `count`th time.
+    /// A commit recorded that a run's only message is tried by itself, for the `count`th time.
     pub fn suspected(&mut self, id: RunId, count: u32, ctx: &mut Ctx<'_>, out: &mut Vec<Effect>) {
         if let Some(hint) = self.runs.get_mut(&id).and_then(|run| run.hints.first_mut()) {
             hint.recorded = count;
         }
+        let is_there = self.runs.get(&id).is_some_and(|run| !run.hints.is_empty());
+        if is_there && count >= SUSPECTED_MAX {
+            let text = format!("the process ended {count} times while this message was delivered");
+            return self.quarantine_first(id, Failure::new("suspect", text), ctx);
+        }
         if self.abandon_unwanted(id, ctx) {
             return;
         }
-        if count < SUSPECTED_MAX {
-            if let Some(run) = self.runs.get_mut(&id) {
-                let step = run.next_step(ctx);
-                self.take_step(id, step, ctx, out);
-            }
-            return;
+        if let Some(run) = self.runs.get_mut(&id) {
+            let step = run.next_step(ctx);
+            self.take_step(id, step, ctx, out);
         }
-        let text = format!("the process ended {count} times while this message was delivered");
-        self.quarantine_first(id, Failure::new("suspect", text), ctx);
     }
 
     /// Ends a run that was not handed over: its first message is quarantined, the others are not tried.

@@ -33,6 +33,8 @@ pub struct Duty {
     pub is_over: bool,
     /// An operator changed it in the store, and the engine does not know it yet.
     pub is_changing: bool,
+    /// It was sent while it was changing: nobody outside knows as which round.
+    pub is_unclear: bool,
     pub in_hand: Option<(RunId, Round)>,
     /// How often it reached the receiver.
     pub arrived: u32,
@@ -80,6 +82,7 @@ impl Duty {
             is_holding: false,
             is_over: state.is_final(),
             is_changing: false,
+            is_unclear: false,
             in_hand: None,
             arrived: 0,
             said: Said::default(),

@@ -79,7 +79,7 @@ impl Auditor {
         (duty.lane, duty.round, duty.state) = (view.lane, view.round, view.state);
         duty.attempts = view.attempts.0;
         duty.in_hand = None;
-        duty.is_changing = false;
+        (duty.is_changing, duty.is_unclear) = (false, false);
         duty.is_over = view.state.is_final();
         duty.is_finished |= view.state.is_final();
         duty.is_holding = view.state == DeliveryState::Quarantined && holds && view.lane.is_ordered();

@@ -40,8 +40,8 @@ impl Auditor {
         let mut hints = Vec::new();
         for envelope in &run.messages {
             if let Some(duty) = self.duty(destination, envelope.id) {
-                if duty.is_changing {
-                    // Of the round before: nothing that comes of it counts.
+                if duty.is_changing || duty.is_unclear {
+                    duty.is_unclear = true;
                     hints.push((envelope.id, u32::MAX));
                     continue;
                 }
@@ -78,7 +78,7 @@ impl Auditor {
         if duty.is_over {
             return Err(format!("{name} is sent though nothing is to be sent: {duty:?}"));
         }
-        if duty.is_changing {
+        if duty.is_changing || duty.is_unclear {
             return Ok(());
         }
         if duty.in_hand.is_some_and(|(_, round)| round == duty.round) || before.contains(&id) {
@@ -185,28 +185,26 @@ impl Auditor {
             if duty.in_hand.is_some_and(|(run, _)| run == id) {
                 duty.in_hand = None;
             }
+            if duty.is_unclear {
+                duty.said.add(reading, policy.attempts_max);
+                continue;
+            }
             let counts = duty.round.0 == round && !duty.is_over;
             if reading == Reading::Untried || !counts {
                 continue;
             }
             accepted += 1;
             if reading == Reading::Runaway {
-                duty.said.again = true;
+                duty.said.add(reading, 0);
                 continue;
             }
             duty.attempts += 1;
             let used_up = policy.attempts_max > 0 && duty.attempts >= policy.attempts_max;
             let reading = if reading == Reading::Again && used_up { Reading::Quarantined } else { reading };
-            match reading {
-                Reading::Sent => duty.said.sent = true,
-                Reading::Filtered => duty.said.filtered = true,
-                Reading::Quarantined => duty.said.quarantined = true,
-                Reading::Again => {
-                    duty.said.again = true;
-                    duty.not_before = monotonic + policy.wait(AttemptNo(duty.attempts), None, 1.0);
-                    continue;
-                }
-                Reading::Runaway | Reading::Untried => {}
+            duty.said.add(reading, 0);
+            if reading == Reading::Again {
+                duty.not_before = monotonic + policy.wait(AttemptNo(duty.attempts), None, 1.0);
+                continue;
             }
             duty.is_over = true;
             duty.is_finished = true;
@@ -240,6 +238,23 @@ impl Auditor {
         message: MessageId,
     ) -> Option<&mut super::Duty> {
         self.messages.get_mut(&message)?.duties.get_mut(&destination)
+    }
+}
+
+impl super::books::Said {
+    /// With a limit of attempts, a retry may be the last one.
+    fn add(&mut self, reading: Reading, attempts_max: u32) {
+        match reading {
+            Reading::Sent => self.sent = true,
+            Reading::Filtered => self.filtered = true,
+            Reading::Quarantined => self.quarantined = true,
+            Reading::Again => {
+                self.again = true;
+                self.quarantined |= attempts_max > 0;
+            }
+            Reading::Runaway => self.again = true,
+            Reading::Untried => {}
+        }
     }
 }
 

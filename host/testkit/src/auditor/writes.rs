@@ -79,6 +79,10 @@ impl Auditor {
             ledger.written += 1;
         }
         let ResultOutcome::Applied(routed) = outcome else { return Ok(()) };
+        if matches!(&result.settled, Settled::Retry { failure, .. } if failure.code == "not-tried") {
+            // It was tried by itself and lived: no suspicion is left.
+            self.kills.remove(&(destination, message));
+        }
         let name = format!("message {message} at destination {destination}");
         let ledger = self.ledgers.get(&destination).ok_or("a result of no destination")?;
         let (attempts_max, holds) = (ledger.settings.retry.attempts_max, ledger.holds());
@@ -103,6 +107,12 @@ impl Auditor {
                 "rule 2: {name} is stored as {:?}, and nobody said so: {duty:?}",
                 result.settled
             ));
+        }
+        if std::mem::take(&mut duty.is_unclear) {
+            let is_final = !matches!(result.settled, Settled::Retry { .. });
+            duty.attempts = result.attempts.0;
+            duty.is_over |= is_final;
+            duty.is_finished |= is_final;
         }
         if result.attempts.0 > duty.attempts || (attempts_max > 0 && result.attempts.0 > attempts_max) {
             return Err(format!("{name} has {} attempts, {} were seen", result.attempts, duty.attempts));
@@ -133,7 +143,7 @@ impl Auditor {
         let Some(duty) = self.duty(destination, message) else { return };
         (duty.lane, duty.round) = (lane, round);
         duty.is_holding = false;
-        duty.is_changing = true;
+        (duty.is_changing, duty.is_unclear) = (true, false);
         match kind {
             ActionKind::Dismiss => {
                 duty.state = DeliveryState::Dismissed;
