@@ -12,7 +12,10 @@ mod value;
 
 use std::borrow::Cow;
 
-use portway_hl7::{Charset, DecodeError, Message as Hl7};
+use portway_hl7::{
+    Charset, DecodeError, Message as Hl7,
+    charset::{check_utf8, latin1},
+};
 use portway_sdk::{
     Context, Failure, Message, Output, Problem, ResultExt, Transform, TransformVerdict, text as charsets,
 };
@@ -43,7 +46,7 @@ impl Transform for OruToJson {
         }
         let charset = self.charset(&written);
         let text = decode(&bytes, charset)?;
-        let message = Hl7::parse(text.as_bytes()).quarantine("not-hl7")?;
+        let message = Hl7::parse(&text).quarantine("not-hl7")?;
         if !message.delimiters().are_ascii() {
             let text = "a delimiter in MSH-1 or MSH-2 is not ASCII, so it cannot be told from the text";
             return Err(Problem::quarantine("bad-delimiters", text));
@@ -80,25 +83,29 @@ fn is_oru(message: &Hl7<'_>) -> bool {
     kind.is_some_and(|kind| kind.raw().eq_ignore_ascii_case(b"ORU"))
 }
 
-fn decode(bytes: &[u8], charset: Charset) -> Result<Cow<'_, str>, Problem> {
+/// The bytes in UTF-8.
+fn decode(bytes: &[u8], charset: Charset) -> Result<Cow<'_, [u8]>, Problem> {
     let at_byte = |at: usize, charset: &str| {
         let hint = "if the sender leaves MSH-18 empty, the setting `charset` can say what it means";
         let text = format!("byte {at} does not fit the character set {charset} of the message; {hint}");
         Problem::quarantine("malformed-text", text)
     };
-    match charset.decode(bytes) {
-        Ok(text) => Ok(text),
-        Err(DecodeError::Malformed(at)) => Err(at_byte(at, "UTF-8")),
-        Err(DecodeError::NeedsTable) => match charset {
-            Charset::Named(name) => match charsets::decode(bytes, name) {
-                Ok(text) => Ok(Cow::Owned(text)),
-                Err(charsets::Error::Malformed(at)) => Err(at_byte(at as usize, name)),
-                Err(error) => Err(Problem::quarantine("charset", format!("{name}: {error}"))),
-            },
-            // The header was readable under one-byte delimiters, so this is not what it claims to be.
-            Charset::Wide => Charset::Utf8.decode(bytes).map_err(|_| unknown_charset()),
-            Charset::Utf8 | Charset::Latin1 | Charset::Unknown => Err(unknown_charset()),
+    match charset {
+        Charset::Utf8 => match check_utf8(bytes) {
+            Ok(()) => Ok(Cow::Borrowed(bytes)),
+            Err(DecodeError::Malformed(at)) => Err(at_byte(at, "UTF-8")),
+            Err(DecodeError::NeedsTable) => Err(unknown_charset()),
         },
+        Charset::Latin1 if bytes.is_ascii() => Ok(Cow::Borrowed(bytes)),
+        Charset::Latin1 => Ok(Cow::Owned(latin1(bytes).into_bytes())),
+        Charset::Named(name) => match charsets::decode(bytes, name) {
+            Ok(text) => Ok(Cow::Owned(text.into_bytes())),
+            Err(charsets::Error::Malformed(at)) => Err(at_byte(at as usize, name)),
+            Err(error) => Err(Problem::quarantine("charset", format!("{name}: {error}"))),
+        },
+        // The header was readable under one-byte delimiters, so this is not what it claims to be.
+        Charset::Wide => check_utf8(bytes).map(|()| Cow::Borrowed(bytes)).map_err(|_| unknown_charset()),
+        Charset::Unknown => Err(unknown_charset()),
     }
 }
 

@@ -36,9 +36,10 @@ pub(crate) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub(crate) fn new(text: &'a str, delimiters: Delimiters, charset: Charset) -> Source<'a> {
+    /// The text is UTF-8.
+    pub(crate) fn new(text: &'a [u8], delimiters: Delimiters, charset: Charset) -> Source<'a> {
         Source {
-            text: text.as_bytes(),
+            text,
             charset,
             delimiters,
             component: delimiters.component.unwrap_or(NEVER),
@@ -127,15 +128,22 @@ impl<'a> Source<'a> {
         u64::from_le_bytes(word)
     }
 
-    /// Which byte of a word cannot be copied; 8: all can.
+    /// Which byte of a word cannot be copied; 8: all can. Not looked for are escape characters other
+    /// than a backslash.
     #[inline]
-    fn first_special(&self, word: u64) -> usize {
-        let below_space = word.wrapping_sub(ONES * 0x20) & !word;
-        let mut specials = below_space | equals(word, b'"') | equals(word, b'\\');
-        if self.escape != b'\\' {
-            specials |= equals(word, self.escape);
-        }
-        ((specials & HIGHS).trailing_zeros() / 8) as usize
+    fn first_special(word: u64) -> usize {
+        // With this bit turned over, a quote stands directly behind the control characters.
+        let turned = word ^ (ONES * 2);
+        let control_or_quote = turned.wrapping_sub(ONES * 0x21) & !turned;
+        let specials = (control_or_quote | equals(word, b'\\')) & HIGHS;
+        (specials.trailing_zeros() / 8) as usize
+    }
+
+    /// The same with the message's escape character.
+    #[inline]
+    fn first_special_or_escape(&self, word: u64) -> usize {
+        let escape = (equals(word, self.escape) & HIGHS).trailing_zeros() / 8;
+        Source::first_special(word).min(escape as usize)
     }
 }
 
@@ -198,17 +206,22 @@ impl Out {
 
     /// The same without the first quote.
     pub(crate) fn begun_string(&mut self, source: &Source<'_>, place: Range<usize>) {
-        let mut at = place.start;
-        while at < place.end {
-            let left = place.end - at;
-            let word = source.word(at);
-            if source.first_special(word) < left.min(8) || left > BLOCK_BYTES {
-                self.text(source, at..place.end);
-                break;
+        let Range { start: mut at, end } = place;
+        let is_usual = source.escape == b'\\' && end.saturating_sub(at) <= BLOCK_BYTES;
+        if is_usual {
+            while at < end {
+                let count = (end - at).min(8);
+                let word = source.word(at);
+                if Source::first_special(word) < count {
+                    break;
+                }
+                // What is written behind the text is written over.
+                self.push_word(word, count);
+                at += 8;
             }
-            // What is written behind the text is written over.
-            self.push_word(word, left.min(8));
-            at += 8;
+        }
+        if at < end {
+            self.text(source, at..end);
         }
         self.push_array([b'"', b','], 2);
     }
@@ -221,7 +234,7 @@ impl Out {
             self.hand_on();
             let count = (end - at).min(8);
             let word = source.word(at);
-            let clean = source.first_special(word).min(count);
+            let clean = source.first_special_or_escape(word).min(count);
             self.push_word(word, clean);
             at += clean;
             if clean < count {
@@ -316,7 +329,7 @@ mod tests {
     use super::*;
 
     fn json(text: &str, delimiters: Delimiters, charset: Charset) -> String {
-        let source = Source::new(text, delimiters, charset);
+        let source = Source::new(text.as_bytes(), delimiters, charset);
         let mut out = Out::default();
         out.start();
         out.string(&source, 0..text.len());

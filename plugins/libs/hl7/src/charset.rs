@@ -133,6 +133,21 @@ impl Charset {
     }
 }
 
+/// Whether bytes are UTF-8, or which is the first that is not. Quicker than making a text of them where
+/// most are ASCII: only what lies between ASCII bytes is looked at closely.
+pub fn check_utf8(bytes: &[u8]) -> Result<(), DecodeError> {
+    let mut at = 0;
+    while let Some(found) = bytes.get(at..).and_then(find_non_ascii) {
+        let start = at + found;
+        let rest = bytes.get(start..).unwrap_or(&[]);
+        let length = rest.iter().position(u8::is_ascii).unwrap_or(rest.len());
+        std::str::from_utf8(rest.get(..length).unwrap_or(rest))
+            .map_err(|error| DecodeError::Malformed(start + error.valid_up_to()))?;
+        at = start + length;
+    }
+    Ok(())
+}
+
 /// Every byte as the character of its number.
 pub fn latin1(bytes: &[u8]) -> String {
     bytes.iter().map(|&byte| char::from(byte)).collect()
@@ -167,6 +182,17 @@ mod tests {
     fn blank_is_strict_utf8() {
         assert_eq!(Charset::Utf8.decode("é".as_bytes()), Ok("é".into()));
         assert_eq!(Charset::Utf8.decode(b"ab\xE9"), Err(DecodeError::Malformed(2)));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_quick_check_says_what_the_text_would(bytes in proptest::collection::vec(
+            proptest::prop_oneof![3 => proptest::prelude::any::<u8>(), 2 => proptest::prelude::Just(b'a'), 2 => 0x80_u8..0xF5], 0..40)) {
+            let expected = Charset::Utf8.decode(&bytes).map(|_| ());
+            proptest::prop_assert_eq!(check_utf8(&bytes), expected);
+            let text = String::from_utf8_lossy(&bytes);
+            proptest::prop_assert_eq!(check_utf8(text.as_bytes()), Ok(()));
+        }
     }
 
     #[test]

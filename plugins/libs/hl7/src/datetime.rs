@@ -12,12 +12,16 @@ pub struct DateTime<'a> {
     pub hour: u8,
     pub minute: u8,
     pub second: u8,
+    /// All of these as they were written, and the least where they were not.
+    digits: [u8; 14],
     /// The digits behind the point, one to four.
     pub fraction: &'a [u8],
     /// Minutes east of UTC, where written.
     pub offset_minutes: Option<i16>,
     pub precision: Precision,
 }
+
+const LEAST: [u8; 14] = *b"00000101000000";
 
 /// How far the digits go. Parts beyond it hold their least value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +38,22 @@ pub enum Precision {
 impl<'a> DateTime<'a> {
     /// None if the text is no date: wrong length, no digits, or a day that does not exist.
     pub fn parse(text: &'a [u8]) -> Option<DateTime<'a>> {
+        // What is left out holds its least value.
+        let mut filled = LEAST;
+        match text.len() {
+            14 => filled = *text.first_chunk()?,
+            12 => *filled.first_chunk_mut::<12>()? = *text.first_chunk()?,
+            8 => *filled.first_chunk_mut::<8>()? = *text.first_chunk()?,
+            _ => return DateTime::parse_parts(text),
+        }
+        if are_digits(&filled) {
+            return DateTime::of_digits(filled, precision(text.len(), None)?, &[], None);
+        }
+        DateTime::parse_parts(text)
+    }
+
+    /// The same for every length and with everything that may follow.
+    fn parse_parts(text: &'a [u8]) -> Option<DateTime<'a>> {
         let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (digits, rest) = text.split_at_checked(digits)?;
         let (fraction, rest) = match rest.split_first() {
@@ -46,11 +66,19 @@ impl<'a> DateTime<'a> {
         };
         let precision = precision(digits.len(), fraction)?;
         let offset_minutes = if rest.is_empty() { None } else { Some(offset(rest)?) };
-        // What is left out holds its least value.
-        let mut filled = *b"00000101000000";
+        let mut filled = LEAST;
         filled.get_mut(..digits.len())?.copy_from_slice(digits);
+        DateTime::of_digits(filled, precision, fraction.unwrap_or(&[]), offset_minutes)
+    }
+
+    fn of_digits(
+        digits: [u8; 14],
+        precision: Precision,
+        fraction: &'a [u8],
+        offset_minutes: Option<i16>,
+    ) -> Option<DateTime<'a>> {
         let [y1, y2, y3, y4, m1, m2, d1, d2, h1, h2, i1, i2, s1, s2] =
-            filled.map(|digit| digit.wrapping_sub(b'0'));
+            digits.map(|digit| digit.wrapping_sub(b'0'));
         let date = DateTime {
             year: u16::from(y1 * 10 + y2) * 100 + u16::from(y3 * 10 + y4),
             month: m1 * 10 + m2,
@@ -58,7 +86,8 @@ impl<'a> DateTime<'a> {
             hour: h1 * 10 + h2,
             minute: i1 * 10 + i2,
             second: s1 * 10 + s2,
-            fraction: fraction.unwrap_or(&[]),
+            digits,
+            fraction,
             offset_minutes,
             precision,
         };
@@ -89,13 +118,11 @@ impl<'a> DateTime<'a> {
 
     /// The same as bytes, of which so many count.
     pub fn iso(&self) -> ([u8; 32], usize) {
-        let mut bytes = [0; 32];
-        let year = self.year.min(9999);
-        let ([y1, y2], [y3, y4]) = (two((year / 100) as u8), two((year % 100) as u8));
-        let ([m1, m2], [d1, d2]) = (two(self.month), two(self.day));
-        let ([h1, h2], [i1, i2], [s1, s2]) = (two(self.hour), two(self.minute), two(self.second));
-        let whole =
-            [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', i1, i2, b':', s1, s2, b'.'];
+        let [y1, y2, y3, y4, m1, m2, d1, d2, h1, h2, i1, i2, s1, s2] = self.digits;
+        let mut bytes = [
+            y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', i1, i2, b':', s1, s2, b'.', 0, 0,
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        ];
         let mut count = match self.precision {
             Precision::Year => 4,
             Precision::Month => 7,
@@ -105,8 +132,8 @@ impl<'a> DateTime<'a> {
             Precision::Second => 19,
             Precision::Fraction => 20,
         };
-        for (slot, byte) in bytes.iter_mut().zip(whole) {
-            *slot = byte;
+        if self.precision != Precision::Fraction && self.offset_minutes.is_none() {
+            return (bytes, count);
         }
         let mut push = |byte: u8| {
             if let Some(slot) = bytes.get_mut(count) {
@@ -137,6 +164,15 @@ impl<'a> DateTime<'a> {
         let fraction = self.fraction.iter().zip(places).map(|(digit, place)| i64::from(digit - b'0') * place);
         Some(seconds * 1000 + fraction.sum::<i64>())
     }
+}
+
+fn are_digits(text: &[u8; 14]) -> bool {
+    let (Some(first), Some(last)) = (text.first_chunk::<8>(), text.last_chunk::<8>()) else { return false };
+    [first, last].into_iter().all(|word| {
+        // A digit without its upper half is at most nine.
+        let values = u64::from_le_bytes(*word) ^ 0x3030_3030_3030_3030;
+        (values.wrapping_add(0x7676_7676_7676_7676) | values) & 0x8080_8080_8080_8080 == 0
+    })
 }
 
 /// `+0530` and the like, in minutes.

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::{
     Message,
-    search::{find_control, find_either},
+    search::find_either,
     segment::{ends_segment, is_header_name, skip_blank},
 };
 
@@ -16,6 +16,8 @@ use crate::{
 pub const INDEXED_FIELDS_MAX: usize = 64;
 
 const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGHS: u64 = 0x8080_8080_8080_8080;
+const TOP_BITS: u64 = 0xE0E0_E0E0_E0E0_E0E0;
 const LOWS: u64 = 0x7F7F_7F7F_7F7F_7F7F;
 
 /// Where the fields of one segment lie in the message.
@@ -89,51 +91,59 @@ impl<'a> Indexer<'a> {
     pub fn next_segment(&mut self, index: &mut FieldIndex) -> bool {
         let rest = self.text.get(self.at..).unwrap_or(&[]);
         let start = self.text.len() - skip_blank(rest).len();
-        let end = self.segment_end(start);
         index.is_header = self.text.get(start..).is_some_and(is_header_name)
             && self.text.get(start + 3).is_none_or(|byte| *byte == self.field);
-        self.find_fields(start, end, index);
+        let end = self.scan(start, index);
         index.end = end as u32;
         self.at = end;
         start < self.text.len()
     }
 
-    fn segment_end(&self, start: usize) -> usize {
-        let mut at = start;
-        while let Some(found) = find_control(self.text.get(at..).unwrap_or(&[])) {
-            let offset = at + found;
-            match self.text.get(offset) {
-                Some(b'\r') => return offset,
-                Some(b'\n') if self.line_feed_ends(offset) => return offset,
-                _ => at = offset + 1,
-            }
-        }
-        self.text.len()
-    }
-
-    fn find_fields(&self, start: usize, end: usize, index: &mut FieldIndex) {
+    /// Finds the separators up to the end of the segment, and returns that.
+    fn scan(&self, start: usize, index: &mut FieldIndex) -> usize {
         let separators = ONES * u64::from(self.field);
         let mut starts = index.starts.iter_mut();
-        let mut next_start = |offset: usize| {
-            // Whoever indexes a message checked its length.
-            starts.next().map(|slot| *slot = offset as u32).is_some()
-        };
+        // Whoever indexes a message checked its length.
+        let mut next_start = |offset: usize| starts.next().map(|slot| *slot = offset as u32).is_some();
         next_start(start);
-        let (mut at, mut count) = (start, 0);
-        'fields: while at < end {
-            let mut hits = zero_bytes(self.word(at) ^ separators);
+        let (mut at, mut count, mut end) = (start, 0, self.text.len());
+        let mut is_over = start >= end;
+        while !is_over {
+            let word = self.word(at);
+            let mut hits = zero_bytes(word ^ separators);
+            // Exact for the lowest only, which is enough to see that there is one.
+            if word.wrapping_sub(ONES * 0x20) & !word & HIGHS != 0
+                && let Some(place) = self.end_in_word(at, word)
+            {
+                hits &= HIGHS & !(u64::MAX << (8 * place));
+                end = at + place;
+                is_over = true;
+            }
             while hits != 0 {
                 let offset = at + (hits.trailing_zeros() / 8) as usize;
-                if offset >= end || !next_start(offset + 1) {
-                    break 'fields;
-                }
-                count += 1;
+                count += usize::from(next_start(offset + 1));
                 hits &= hits - 1;
             }
             at += 8;
+            is_over |= at >= end;
         }
         // The last part ends at the end; where there is no place for that, it is passed over.
         index.count = count + usize::from(next_start(end + 1));
+        end
+    }
+
+    /// Which byte of a word ends the segment.
+    fn end_in_word(&self, at: usize, word: u64) -> Option<usize> {
+        let mut controls = zero_bytes(word & TOP_BITS);
+        while controls != 0 {
+            let place = (controls.trailing_zeros() / 8) as usize;
+            match (word >> (8 * place)) as u8 {
+                b'\r' => return Some(place),
+                b'\n' if self.line_feed_ends(at + place) => return Some(place),
+                _ => controls &= controls - 1,
+            }
+        }
+        None
     }
 
     fn line_feed_ends(&self, offset: usize) -> bool {
