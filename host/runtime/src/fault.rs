@@ -6,7 +6,9 @@
 use std::fmt;
 
 use portway_model::{Failure, Trouble};
-use wasmtime::Trap;
+use wasmtime::{Trap, WasmBacktrace};
+
+use crate::fault_text::shortened;
 
 /// What a call on a batch gave.
 #[derive(Debug)]
@@ -145,6 +147,20 @@ pub(crate) enum Halt {
     Lie(String),
 }
 
+/// Where in the guest an error happened, if its names were kept.
+fn place(error: &wasmtime::Error) -> String {
+    let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else { return String::new() };
+    // Shown, since only the engine's own text has the names as they were written.
+    let shown = backtrace.to_string();
+    let Some((_, name)) = shown.lines().find_map(|frame| frame.split_once(" - ")) else {
+        return String::new();
+    };
+    // Without the module's name before it and the compiler's hash after it.
+    let name = name.split_once('!').map_or(name, |(_, name)| name).trim();
+    let name = name.rsplit_once("::h").filter(|(_, hash)| hash.len() == 16).map_or(name, |(name, _)| name);
+    format!(" in `{}`", shortened(name))
+}
+
 /// Which kind of fault an error of the engine is, and what it says itself.
 pub(crate) fn classify(error: &wasmtime::Error) -> (FaultKind, String) {
     if let Some(halt) = error.downcast_ref::<Halt>() {
@@ -156,8 +172,10 @@ pub(crate) fn classify(error: &wasmtime::Error) -> (FaultKind, String) {
         return (kind, halt.to_string());
     }
     if let Some(trap) = error.downcast_ref::<Trap>() {
-        let kind = if *trap == Trap::OutOfFuel { FaultKind::OutOfFuel } else { FaultKind::Trap };
-        return (kind, trap.to_string());
+        if *trap == Trap::OutOfFuel {
+            return (FaultKind::OutOfFuel, trap.to_string());
+        }
+        return (FaultKind::Trap, format!("{trap}{}", place(error)));
     }
     let text = error.root_cause().to_string();
     // The engine has no public type for it; a test holds the words.

@@ -285,7 +285,9 @@ fn finish<T>(
     let text = match kind {
         FaultKind::Lie => own,
         _ if words.is_empty() => own,
-        _ => words,
+        // A panic says all there is to say; of the rest the guest may know nothing.
+        FaultKind::Trap => words,
+        _ => [own, words].join("\n").trim_start().to_owned(),
     };
     let begun = store.data().call.begun;
     Err(report(store, plugin, kind, text, begun))

@@ -9,7 +9,7 @@ mod files;
 mod log;
 mod progress;
 mod text;
-mod types;
+mod type_imports;
 
 use std::pin::Pin;
 
@@ -45,7 +45,7 @@ pub(crate) fn new_linker(engine: &Engine) -> wasmtime::Result<Linker<Guest>> {
     blobs::link(&mut linker)?;
     files::link(&mut linker)?;
     connect::link(&mut linker)?;
-    types::link(&mut linker)?;
+    type_imports::link(&mut linker)?;
     Ok(linker)
 }
 

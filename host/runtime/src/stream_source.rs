@@ -182,7 +182,8 @@ impl SourceInner {
 
 impl Connection {
     /// The next bytes. A chunk above [`CHUNK_BYTES_MAX`] is fed in parts; if a later part fails,
-    /// the items of the earlier ones are returned and the next call says why.
+    /// the items of the earlier ones are returned and the next call says why. After
+    /// [`SourceError::Busy`] nothing was taken: the same bytes may be given again.
     pub async fn receive(&mut self, chunk: Bytes) -> Result<Vec<SourceItem>, SourceError> {
         self.feed(chunk).await
     }
@@ -240,7 +241,7 @@ impl Connection {
         let mut items = Vec::new();
         let result = self.feed_in(&mut held, chunk, &mut items, deadline).await;
         match source.release(held, result) {
-            Ok(()) | Err(SourceError::Busy) => Ok(items),
+            Ok(()) => Ok(items),
             Err(error) if items.is_empty() => {
                 self.end = Some(End::Told);
                 Err(error)

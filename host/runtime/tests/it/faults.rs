@@ -57,7 +57,7 @@ async fn a_memory_bomb_ends_at_its_limit_and_says_so() {
 async fn a_deep_recursion_is_a_trap() {
     let fault = transform("stack-overflow", limits()).await;
     assert_eq!((fault.kind, fault.begun), (FaultKind::Trap, Some(1)));
-    assert!(fault.text.contains("call stack exhausted"), "{}", fault.text);
+    assert!(fault.text.contains("call stack exhausted in `plugin_hostile::dig`"), "{}", fault.text);
 }
 
 #[tokio::test]

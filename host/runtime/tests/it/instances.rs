@@ -10,7 +10,7 @@ use portway_runtime::{
     CallError, CallLimits, Grant, Grants, Isolation, Opening, Plugin, Runtime, RuntimeSettings,
 };
 
-use crate::support::{batch, component, deed, deed_with, limits};
+use crate::support::{batch, component, deed, deed_with, limits, settings};
 
 /// A runtime of its own, so that instances can be counted.
 async fn alone(settings: RuntimeSettings) -> (Runtime, Plugin) {
@@ -26,7 +26,7 @@ async fn passes(plugin: &Plugin, opening: Opening) {
 
 #[tokio::test]
 async fn openings_with_equal_grants_and_limits_share_an_instance() {
-    let (runtime, plugin) = alone(RuntimeSettings::default()).await;
+    let (runtime, plugin) = alone(settings()).await;
     assert_eq!(runtime.instances(), 0, "nothing runs before it is needed");
     let openings = [deed("none", "a"), deed("none", "b"), deed("trap", "bad")];
     let transformers = openings.map(|opening| plugin.transformer(opening).unwrap());
@@ -42,7 +42,7 @@ async fn openings_with_equal_grants_and_limits_share_an_instance() {
 
 #[tokio::test]
 async fn other_grants_are_another_instance() {
-    let runtime = Runtime::new(RuntimeSettings::default()).unwrap();
+    let runtime = Runtime::new(settings()).unwrap();
     let plugin = runtime.load("file", &component("plugins", "file-sender")).await.unwrap();
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let opening = |folder: &tempfile::TempDir| {
@@ -64,7 +64,7 @@ async fn other_grants_are_another_instance() {
 
 #[tokio::test]
 async fn a_fault_of_one_opening_is_not_seen_by_another() {
-    let (_runtime, plugin) = alone(RuntimeSettings::default()).await;
+    let (_runtime, plugin) = alone(settings()).await;
     let bad = plugin.transformer(deed("trap", "")).unwrap();
     let good = plugin.transformer(deed("none", "")).unwrap();
     for _ in 0..3 {
@@ -76,7 +76,7 @@ async fn a_fault_of_one_opening_is_not_seen_by_another() {
 
 #[tokio::test]
 async fn a_call_apart_gets_a_fresh_instance() {
-    let (runtime, plugin) = alone(RuntimeSettings::default()).await;
+    let (runtime, plugin) = alone(settings()).await;
     let opening = Opening { isolation: Isolation::Call, ..deed("none", "") };
     let transformer = plugin.transformer(opening).unwrap();
     for calls in 1..=3 {
@@ -88,7 +88,7 @@ async fn a_call_apart_gets_a_fresh_instance() {
 
 #[tokio::test]
 async fn more_openings_than_an_instance_holds_still_work() {
-    let (_runtime, plugin) = alone(RuntimeSettings::default()).await;
+    let (_runtime, plugin) = alone(settings()).await;
     let transformers: Vec<_> =
         (0..300).map(|n| plugin.transformer(deed("none", &format!("{n}"))).unwrap()).collect();
     for _ in 0..2 {
@@ -101,8 +101,8 @@ async fn more_openings_than_an_instance_holds_still_work() {
 
 #[tokio::test]
 async fn calls_side_by_side_get_instances_of_their_own_up_to_the_limit() {
-    let settings = RuntimeSettings { instances_per_pool_max: 2, ..RuntimeSettings::default() };
-    let (_runtime, plugin) = alone(settings).await;
+    let few = RuntimeSettings { instances_per_pool_max: 2, ..settings() };
+    let (_runtime, plugin) = alone(few).await;
     let rich = CallLimits { fuel_per_message: 200_000_000, ..limits() };
     let transformer = Arc::new(plugin.transformer(deed_with("endless-loop", "bad", rich)).unwrap());
     let calls = (0..6).map(|_| {
@@ -118,8 +118,8 @@ async fn calls_side_by_side_get_instances_of_their_own_up_to_the_limit() {
 
 #[tokio::test]
 async fn a_call_that_finds_no_place_in_time_is_told() {
-    let settings = RuntimeSettings { instances_max: 1, ..RuntimeSettings::default() };
-    let (_runtime, plugin) = alone(settings).await;
+    let one = RuntimeSettings { instances_max: 1, ..settings() };
+    let (_runtime, plugin) = alone(one).await;
     let rich =
         CallLimits { fuel_per_message: u64::MAX >> 2, call_timeout: Duration::from_millis(600), ..limits() };
     let slow = plugin.transformer(deed_with("endless-loop", "", rich)).unwrap();
@@ -134,8 +134,7 @@ async fn a_call_that_finds_no_place_in_time_is_told() {
 
 #[tokio::test]
 async fn idle_instances_make_room_and_are_released() {
-    let settings =
-        RuntimeSettings { instances_max: 1, instance_idle: Duration::ZERO, ..RuntimeSettings::default() };
+    let settings = RuntimeSettings { instances_max: 1, instance_idle: Duration::ZERO, ..settings() };
     let (runtime, plugin) = alone(settings).await;
     let first = plugin.transformer(deed("none", "")).unwrap();
     assert!(first.transform(&batch(&["x"])).await.result.is_ok());

@@ -1,12 +1,15 @@
 //! The runtime with real components: the hostile ones that `cargo xtask plugins --test` makes,
 //! and the first-party ones of `cargo xtask plugins`.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod cache;
 mod faults;
 mod http;
 mod instances;
 mod lies;
 mod loading;
+mod mllp;
 mod senders;
 mod sources;
 mod support;

@@ -21,15 +21,22 @@ pub fn component(folder: &str, name: &str) -> Vec<u8> {
     })
 }
 
-/// One runtime for all tests; native code is kept for this run alone.
+/// One runtime for all tests.
 pub fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    RUNTIME.get_or_init(|| Runtime::new(RuntimeSettings::default()).unwrap())
+    RUNTIME.get_or_init(|| Runtime::new(settings()).unwrap())
+}
+
+/// With native code kept between runs, since a compiler built for tests is slow.
+pub fn settings() -> RuntimeSettings {
+    let cache_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("native");
+    RuntimeSettings { cache_dir: Some(cache_dir), ..RuntimeSettings::default() }
 }
 
 /// A component, compiled once for all tests.
 pub async fn plugin(folder: &'static str, name: &'static str) -> Plugin {
-    static LOADED: OnceLock<Mutex<Vec<(&'static str, Arc<OnceCell<Plugin>>)>>> = OnceLock::new();
+    type Loaded = Vec<(&'static str, Arc<OnceCell<Plugin>>)>;
+    static LOADED: OnceLock<Mutex<Loaded>> = OnceLock::new();
     let cell = {
         let mut loaded = LOADED.get_or_init(Mutex::default).lock().unwrap();
         match loaded.iter().find(|(known, _)| *known == name) {
