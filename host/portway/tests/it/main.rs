@@ -3,4 +3,5 @@
 
 mod commands;
 mod docs;
+mod e2e;
 mod traffic;

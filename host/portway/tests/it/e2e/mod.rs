@@ -16,7 +16,7 @@ mod stopping;
 use std::time::{Duration, Instant};
 
 use peer::{Peer, message};
-use process::{Engine, Finished};
+use process::Engine;
 use project::Project;
 
 /// How long anything may take on a busy machine before a test fails.

@@ -10,8 +10,8 @@ use portway::client::Client;
 use portway_admin::views::{self, DestinationState, EngineState, Status};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::until;
 use super::project::Project;
+use super::until;
 
 /// A command that has ended.
 #[derive(Debug)]
@@ -53,8 +53,7 @@ impl Project {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let log = self.path().join(format!("log-{}.txt", NUMBER.fetch_add(1, Ordering::Relaxed)));
         let file = File::create(&log).unwrap();
-        let child =
-            self.program(&["run"]).stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
+        let child = self.program(&["run"]).stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
         Engine { child, log, project: self.path().to_owned() }
     }
 }
@@ -112,21 +111,36 @@ impl Engine {
         find(&self.status().await, interface, name).clone()
     }
 
-    /// Waits until a destination has nothing to do.
-    pub async fn drained(&mut self, interface: &str, name: &str) -> views::Destination {
-        self.until_status(&format!("{interface} → {name} is drained"), |status| {
+    /// Waits until a destination has nothing to do. Its counts may follow a moment later.
+    pub async fn drained(&mut self, interface: &str, name: &str) {
+        self.until_destination(interface, name, "it is drained", |found| found.waiting == 0).await;
+    }
+
+    /// Waits until a destination has sent so many since the start and has nothing more to do.
+    pub async fn sent(&mut self, interface: &str, name: &str, count: u64) -> views::Destination {
+        let is_done = |found: &views::Destination| found.waiting == 0 && found.counts.sent >= count;
+        let found = self.until_destination(interface, name, &format!("{count} are sent"), is_done).await;
+        assert_eq!(found.counts.sent, count, "{found:?}");
+        found
+    }
+
+    pub async fn until_destination(
+        &mut self,
+        interface: &str,
+        name: &str,
+        what: &str,
+        is_so: impl Fn(&views::Destination) -> bool,
+    ) -> views::Destination {
+        self.until_status(&format!("{interface} → {name}: {what}"), |status| {
             let found = find(status, interface, name);
-            (found.waiting == 0).then(|| found.clone())
+            is_so(found).then(|| found.clone())
         })
         .await
     }
 
     pub async fn until_stopped(&mut self, interface: &str, name: &str) -> views::Destination {
-        self.until_status(&format!("{interface} → {name} is stopped"), |status| {
-            let found = find(status, interface, name);
-            (found.state == DestinationState::Stopped).then(|| found.clone())
-        })
-        .await
+        let is_stopped = |found: &views::Destination| found.state == DestinationState::Stopped;
+        self.until_destination(interface, name, "it is stopped", is_stopped).await
     }
 
     pub async fn address(&mut self, interface: &str) -> SocketAddr {

@@ -85,9 +85,9 @@ fn built(folder: &str, name: &str, command: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let file = format!("{name}.wasm");
     let mut candidates = test.ancestors().map(|above| above.join(folder).join(&file));
-    candidates.find(|path| path.is_file()).unwrap_or_else(|| {
-        panic!("there is no `{folder}/{file}` in the target folder: run `{command}`")
-    })
+    candidates
+        .find(|path| path.is_file())
+        .unwrap_or_else(|| panic!("there is no `{folder}/{file}` in the target folder: run `{command}`"))
 }
 
 /// The table of plugins by path in `portway.toml`.
