@@ -103,11 +103,7 @@ impl EngineControl {
             Some(views::Destination { latency, ..view })
         });
         let source = parts.map(|parts| parts.driver.status());
-        let refusals = source.as_ref().map(|source| {
-            let all =
-                source.connections_refused.iter().chain(&source.refused_by).chain(&source.not_stored_by);
-            picture::counts(all.map(|(code, count)| (code.as_str(), *count)))
-        });
+        let refusals = source.as_ref().map(picture::refusals);
         views::Interface {
             name: name.to_owned(),
             listener: parts.zip(source.as_ref()).zip(interface.source.as_ref()).map(

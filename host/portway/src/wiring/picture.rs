@@ -8,6 +8,7 @@ use portway_engine::status::{
     BlockedLane, CommitStatus, Counts, DestinationState, DestinationStatus, IntakeStatus, MemoryStatus,
 };
 use portway_model::{DestinationId, Failure};
+use portway_sources::SourceStatus;
 use portway_store::QueueView;
 
 pub fn reason(failure: &Failure) -> views::Reason {
@@ -17,6 +18,24 @@ pub fn reason(failure: &Failure) -> views::Reason {
 pub fn counts<'a>(counts: impl IntoIterator<Item = (&'a str, u64)>) -> Vec<views::Count> {
     let counts = counts.into_iter().filter(|(_, count)| *count > 0);
     counts.map(|(reason, count)| views::Count { reason: reason.to_owned(), count }).collect()
+}
+
+/// Ends of connections that an operator should hear of; the others are everyday.
+const CLOSED_EARLY: [&str; 7] =
+    ["fault", "too-large", "frame-timeout", "write-timeout", "unavailable", "slowed", "stop-timeout"];
+
+/// What a source did not take, by why: connections, frames, messages. A connection that was
+/// ended for a reason its plugin gave too is counted there.
+pub fn refusals(source: &SourceStatus) -> Vec<views::Count> {
+    let taken = source.connections_refused.iter().chain(&source.refused_by).chain(&source.not_stored_by);
+    let mut all: Vec<(&str, u64)> = taken.map(|(code, count)| (code.as_str(), *count)).collect();
+    for (code, count) in &source.connections_closed {
+        let is_known = all.iter().any(|(known, _)| known == code);
+        if CLOSED_EARLY.contains(&code.as_str()) && !is_known {
+            all.push((code, *count));
+        }
+    }
+    counts(all)
 }
 
 pub fn intake(intake: &IntakeStatus) -> views::Intake {
