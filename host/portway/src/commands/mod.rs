@@ -19,6 +19,7 @@ use portway_config::Draft;
 use crate::cli::Command;
 use crate::client::ClientError;
 use crate::output::{Exit, Output};
+use crate::wiring::StartError;
 
 /// Runs a command that needs no engine of its own. `judge` adds to a project's problems what
 /// only its plugins know.
@@ -58,7 +59,8 @@ pub fn conclude(ended: anyhow::Result<Exit>, output: &mut Output) -> Exit {
             exit
         }
         None => {
-            output.error(&error, None);
+            let hint = error.downcast_ref::<StartError>().and_then(StartError::hint);
+            output.error(&error, hint);
             Exit::Failed
         }
     }

@@ -67,6 +67,16 @@ pub enum StartError {
     Program(#[source] io::Error),
 }
 
+impl StartError {
+    /// What to do about it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            StartError::Open(error) => Some(error.hint()),
+            _ => None,
+        }
+    }
+}
+
 /// Everything that runs for a project.
 pub struct Running {
     pub engine: EngineHandle,
