@@ -98,13 +98,9 @@ fn look_at(name: &str, bytes: Arc<[u8]>) -> Result<Component, String> {
 
 impl Catalog for PluginCatalog {
     fn names(&self, role: Role) -> Vec<String> {
-        // A component that cannot be read is named all the same: what is wrong with it is said below.
-        let may_stand = |component: &Result<Component, String>| match component {
-            Ok(component) => fits(component.manifest.kind, role),
-            Err(_) => true,
-        };
-        let by_path = self.by_path.iter().filter(|(_, component)| may_stand(component));
-        let mut names: Vec<String> = by_path.map(|(name, _)| name.clone()).collect();
+        // One that cannot be read or stands in the wrong role is named all the same: what is
+        // wrong with it is said below.
+        let mut names: Vec<String> = self.by_path.keys().cloned().collect();
         names.extend(embedded::names(role).into_iter().map(str::to_owned));
         names.sort();
         names.dedup();
