@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::completer::{Finished, Share};
 use crate::event::{EngineError, RunId, Ticket};
-use crate::intake::WaiterNo;
+use crate::intake::Seat;
 use crate::status::CommitStatus;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Messages, results, actions and suspects of one transaction, with whom each concerns.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    pub messages: Vec<(WaiterNo, NewMessage)>,
+    pub messages: Vec<(Seat, NewMessage)>,
     pub results: Vec<Finished>,
     pub actions: Vec<(Ticket, portway_store::Action)>,
     pub suspects: Vec<(RunId, portway_store::Suspect)>,
@@ -197,11 +197,11 @@ impl Committer {
     }
 
     /// Takes the messages out of everything that has to be written again.
-    pub fn strip_redo(&mut self) -> Vec<WaiterNo> {
+    pub fn strip_redo(&mut self) -> Vec<Seat> {
         let stripped = self.redo.iter_mut().flat_map(|batch| std::mem::take(&mut batch.messages));
-        let waiters = stripped.map(|(waiter, _)| waiter).collect();
+        let seats = stripped.map(|(seat, _)| seat).collect();
         self.redo.retain(|batch| !batch.is_empty());
-        waiters
+        seats
     }
 
     /// Writes this batch before anything new.

@@ -19,7 +19,7 @@ use crate::event::{ActError, Effect, EngineError, Event, Submission, Ticket};
 use crate::fate::Fate;
 use crate::gate::Gate;
 use crate::housekeeping::Housekeeping;
-use crate::intake::{Intake, Room, WaiterNo};
+use crate::intake::{Intake, Room, Seat};
 use crate::layout::Layout;
 use crate::settings::EngineSettings;
 use crate::status::{IntakeStatus, Status};
@@ -255,10 +255,10 @@ impl Core {
     }
 
     /// The same fate for everything that waits, in the order in which it came.
-    fn refuse_waiting(&mut self, first: Vec<WaiterNo>, fate: &Fate) {
+    fn refuse_waiting(&mut self, first: Vec<Seat>, fate: &Fate) {
         let redo = self.committer.strip_redo();
-        for waiter in first.into_iter().chain(redo) {
-            if let Some((ticket, fates)) = self.intake.answer(waiter, fate.clone()) {
+        for seat in first.into_iter().chain(redo) {
+            if let Some((ticket, fates)) = self.intake.answer(seat, fate.clone()) {
                 self.answer(ticket, fates);
             }
         }
@@ -330,7 +330,7 @@ impl Core {
                 batch.durability = Durability::Strict;
             }
             if let Some(message) = self.layout.message(taken.source, taken.received_at, taken.draft) {
-                batch.messages.push((taken.waiter, message));
+                batch.messages.push((taken.seat, message));
             }
         }
     }

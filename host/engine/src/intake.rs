@@ -23,17 +23,22 @@ pub(crate) struct Intake {
     /// Sources with something waiting, each once, in the order of their turns.
     turns: VecDeque<usize>,
     waiters: Vec<Option<Waiter>>,
-    free: Vec<WaiterNo>,
+    free: Vec<usize>,
     waiting: usize,
 }
 
-/// The number of a waiter.
-pub(crate) type WaiterNo = usize;
+/// Which message of which waiter a fate belongs to. They need not come in order: of a message whose
+/// commit was lost nothing is known while later ones are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seat {
+    waiter: usize,
+    index: usize,
+}
 
 /// What is left of a submission.
 #[derive(Debug)]
 struct Waiting {
-    waiter: WaiterNo,
+    next: Seat,
     received_at: Timestamp,
     drafts: vec::IntoIter<Draft>,
 }
@@ -41,15 +46,16 @@ struct Waiting {
 #[derive(Debug)]
 struct Waiter {
     ticket: Ticket,
-    expected: usize,
-    fates: Vec<Fate>,
+    fates: Vec<Option<Fate>>,
+    /// Fates that are not known yet.
+    missing: usize,
     _permit: Permit,
 }
 
 /// A draft whose turn it is.
 #[derive(Debug)]
 pub(crate) struct Taken {
-    pub waiter: WaiterNo,
+    pub seat: Seat,
     pub source: usize,
     pub received_at: Timestamp,
     pub draft: Draft,
@@ -87,7 +93,7 @@ impl Intake {
         let Submission { ticket, received_at, drafts, permit, .. } = submission;
         let expected = drafts.len();
         let Some(queue) = self.sources.get_mut(source) else { return };
-        let waiter = Waiter { ticket, expected, fates: Vec::with_capacity(expected), _permit: permit };
+        let waiter = Waiter { ticket, fates: vec![None; expected], missing: expected, _permit: permit };
         let number = self.free.pop().unwrap_or_else(|| {
             self.waiters.push(None);
             self.waiters.len() - 1
@@ -98,7 +104,8 @@ impl Intake {
         if queue.is_empty() {
             self.turns.push_back(source);
         }
-        queue.push_back(Waiting { waiter: number, received_at, drafts: drafts.into_iter() });
+        let next = Seat { waiter: number, index: 0 };
+        queue.push_back(Waiting { next, received_at, drafts: drafts.into_iter() });
         self.waiting += expected;
     }
 
@@ -126,17 +133,19 @@ impl Intake {
         taken
     }
 
-    /// The next fate of a waiter; its answer if that was the last one.
-    pub fn answer(&mut self, number: WaiterNo, fate: Fate) -> Option<(Ticket, Vec<Fate>)> {
-        let place = self.waiters.get_mut(number)?;
+    /// A fate; the whole answer if that was the last one.
+    pub fn answer(&mut self, seat: Seat, fate: Fate) -> Option<(Ticket, Vec<Fate>)> {
+        let place = self.waiters.get_mut(seat.waiter)?;
         let waiter = place.as_mut()?;
-        waiter.fates.push(fate);
-        if waiter.fates.len() < waiter.expected {
+        let known = waiter.fates.get_mut(seat.index).filter(|known| known.is_none())?;
+        *known = Some(fate);
+        waiter.missing -= 1;
+        if waiter.missing > 0 {
             return None;
         }
         let waiter = place.take()?;
-        self.free.push(number);
-        Some((waiter.ticket, waiter.fates))
+        self.free.push(seat.waiter);
+        Some((waiter.ticket, waiter.fates.into_iter().flatten().collect()))
     }
 
     /// Gives everything that still waits the same fate; the answers that are complete with it.
@@ -144,9 +153,10 @@ impl Intake {
         let mut answers = Vec::new();
         self.turns.clear();
         let waiting: Vec<Waiting> = self.sources.iter_mut().flat_map(std::mem::take).collect();
-        for waiting in waiting {
+        for mut waiting in waiting {
             for _ in waiting.drafts {
-                answers.extend(self.answer(waiting.waiter, fate.clone()));
+                answers.extend(self.answer(waiting.next, fate.clone()));
+                waiting.next.index += 1;
             }
         }
         self.waiting = 0;
@@ -157,7 +167,8 @@ impl Intake {
 fn take_one(source: usize, queue: &mut VecDeque<Waiting>) -> Option<Taken> {
     let front = queue.front_mut()?;
     let draft = front.drafts.next()?;
-    let taken = Taken { waiter: front.waiter, source, received_at: front.received_at, draft };
+    let taken = Taken { seat: front.next, source, received_at: front.received_at, draft };
+    front.next.index += 1;
     if front.drafts.len() == 0 {
         queue.pop_front();
     }
@@ -219,11 +230,21 @@ mod tests {
         let (gate, mut intake) = (gate(), Intake::new(1));
         intake.push(0, submission(&gate, 7, &[1, 1, 1]));
         let taken = intake.take(Room { messages: 1, ..ALL });
-        assert_eq!(intake.answer(taken[0].waiter, Fate::invalid("first")), None);
+        assert_eq!(intake.answer(taken[0].seat, Fate::invalid("first")), None);
         let answers = intake.refuse_all(&Fate::stopped());
         let fates = vec![Fate::invalid("first"), Fate::stopped(), Fate::stopped()];
         assert_eq!(answers, [(Ticket(7), fates)]);
         assert!(intake.is_idle());
         assert_eq!(gate.bytes(), 0);
+    }
+
+    #[test]
+    fn a_fate_that_is_known_late_keeps_its_place() {
+        let (gate, mut intake) = (gate(), Intake::new(1));
+        intake.push(0, submission(&gate, 7, &[1, 1]));
+        let taken = intake.take(Room { messages: 1, ..ALL });
+        assert!(intake.refuse_all(&Fate::stopped()).is_empty());
+        let answer = intake.answer(taken[0].seat, Fate::invalid("first"));
+        assert_eq!(answer, Some((Ticket(7), vec![Fate::invalid("first"), Fate::stopped()])));
     }
 }

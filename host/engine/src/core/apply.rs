@@ -12,7 +12,7 @@ use crate::completer::{Completer, Finished};
 use crate::dispatcher::Changed;
 use crate::event::{ActError, Effect, EngineError, Ticket};
 use crate::fate::Fate;
-use crate::intake::WaiterNo;
+use crate::intake::Seat;
 
 impl Core {
     pub(super) fn after_write(&mut self, after: After) {
@@ -33,9 +33,9 @@ impl Core {
 
     fn committed(&mut self, batch: Batch, outcome: WriteOutcome) {
         let mut hints: Vec<(MessageId, NewMessage)> = Vec::with_capacity(batch.messages.len());
-        for ((waiter, message), outcome) in batch.messages.into_iter().zip(outcome.messages) {
+        for ((seat, message), outcome) in batch.messages.into_iter().zip(outcome.messages) {
             hints.extend(stored_id(&outcome).map(|id| (id, message)));
-            self.tell(waiter, fate(&outcome));
+            self.tell(seat, fate(&outcome));
         }
         for (finished, outcome) in batch.results.into_iter().zip(outcome.results) {
             self.written(finished, outcome, &mut hints);
@@ -59,8 +59,8 @@ impl Core {
         }
     }
 
-    fn tell(&mut self, waiter: WaiterNo, fate: Fate) {
-        if let Some((ticket, fates)) = self.intake.answer(waiter, fate) {
+    fn tell(&mut self, seat: Seat, fate: Fate) {
+        if let Some((ticket, fates)) = self.intake.answer(seat, fate) {
             self.answer(ticket, fates);
         }
     }
@@ -95,8 +95,8 @@ impl Core {
 
     /// One row is not acceptable: only that one is refused.
     fn refused(&mut self, mut batch: Batch, text: &str) {
-        for (waiter, _) in batch.messages.drain(..) {
-            self.tell(waiter, Fate::invalid(text));
+        for (seat, _) in batch.messages.drain(..) {
+            self.tell(seat, Fate::invalid(text));
         }
         for (ticket, _) in batch.actions.drain(..) {
             self.out.push(Effect::Acted { ticket, outcome: Err(ActError::Refused(text.into())) });
@@ -121,7 +121,7 @@ impl Core {
 
     /// No room: messages are refused until there is; everything else is tried again.
     fn full(&mut self, mut batch: Batch, text: String) {
-        let waiting = batch.messages.drain(..).map(|(waiter, _)| waiter).collect();
+        let waiting = batch.messages.drain(..).map(|(seat, _)| seat).collect();
         self.closed = Some(Failure::new(Fate::FULL, &text));
         self.refuse_waiting(waiting, &Fate::full(text));
         self.committer.give_back(batch);

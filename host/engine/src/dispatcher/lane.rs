@@ -53,9 +53,8 @@ impl LaneState {
 
     /// Its next delivery can be sent now.
     pub fn is_ready(&self) -> bool {
-        self.run.is_none()
-            && self.blocked.is_none()
-            && self.stream.front().is_some_and(|hint| self.admits(hint.message))
+        let waits = self.run.is_some() || self.blocked.is_some() || self.rewind.is_some();
+        !waits && self.stream.front().is_some_and(|hint| self.admits(hint.message))
     }
 
     /// Its head waits for a time or for an operator.
@@ -80,6 +79,7 @@ impl LaneState {
             && !is_held
             && !self.parked
             && !self.hungry
+            && self.rewind.is_none()
     }
 
     /// Nothing of it is worth keeping.

@@ -36,6 +36,8 @@ pub struct Duty {
     /// It was sent while it was changing: nobody outside knows as which round.
     pub is_unclear: bool,
     pub in_hand: Option<(RunId, Round)>,
+    /// It stands apart and waited for a time: others may have come before it since.
+    pub was_put_off: bool,
     /// How often it reached the receiver.
     pub arrived: u32,
     /// What was ever said of it.
@@ -84,6 +86,7 @@ impl Duty {
             is_changing: false,
             is_unclear: false,
             in_hand: None,
+            was_put_off: false,
             arrived: 0,
             said: Said::default(),
             not_before: Duration::ZERO,

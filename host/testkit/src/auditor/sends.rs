@@ -101,7 +101,8 @@ impl Auditor {
             return Err(format!("{name} is tried again {:?} early", duty.not_before - monotonic));
         }
         let key = (destination, id);
-        if self.suspects.contains(&key) && !(run.singly && self.recorded.contains(&key)) {
+        let is_suspect = self.suspects.contains(&key) && !duty.was_put_off;
+        if is_suspect && !(run.singly && self.recorded.contains(&key)) {
             return Err(format!("{name} was in hand when the process died and is not tried by itself"));
         }
         if run.ordered { self.is_next(destination, duty.lane, id, before) } else { Ok(()) }

@@ -126,6 +126,7 @@ impl Auditor {
             Settled::Quarantined(_) => DeliveryState::Quarantined,
             Settled::Retry { .. } => DeliveryState::Pending,
         };
+        duty.was_put_off |= duty.state == DeliveryState::Pending && !duty.lane.is_ordered();
         if duty.state == DeliveryState::Quarantined {
             duty.is_holding = holds && duty.lane.is_ordered();
         }
@@ -155,6 +156,7 @@ impl Auditor {
                 duty.is_over = false;
                 duty.attempts = 0;
                 duty.not_before = Duration::ZERO;
+                duty.was_put_off |= !lane.is_ordered();
             }
         }
     }
@@ -171,7 +173,9 @@ impl Auditor {
             }
         }
         for (suspect, count) in batch.suspects.iter().zip(&outcome.suspects) {
-            if *count >= 3 {
+            // What an operator changed in the same transaction is not the engine's to give up.
+            let duty = self.duty(suspect.destination, suspect.message);
+            if *count >= 3 && duty.is_some_and(|duty| duty.state == DeliveryState::Pending) {
                 self.given_up(suspect.destination, suspect.message);
             }
         }
