@@ -86,12 +86,16 @@ CREATE TABLE IF NOT EXISTS deliveries (
     PRIMARY KEY (message_id, destination_id)
 ) STRICT, WITHOUT ROWID;
 -- What is pending is in one of the first two: what waits for its time outside the order must not
--- stand in the way of what does not.
-CREATE INDEX IF NOT EXISTS deliveries_queue ON deliveries (destination_id, lane, message_id)
+-- stand in the way of what does not. The columns behind the message are there so that a page of a
+-- queue is read from the index alone.
+CREATE INDEX IF NOT EXISTS deliveries_queue
+    ON deliveries (destination_id, lane, message_id, round, attempts, due_at, state)
     WHERE state = 0 AND (lane < 1024 OR due_at IS NULL);
-CREATE INDEX IF NOT EXISTS deliveries_due ON deliveries (destination_id, due_at, message_id)
+CREATE INDEX IF NOT EXISTS deliveries_due
+    ON deliveries (destination_id, due_at, message_id, round, attempts, lane, state)
     WHERE state = 0 AND lane >= 1024 AND due_at IS NOT NULL;
-CREATE INDEX IF NOT EXISTS deliveries_held ON deliveries (destination_id, lane, message_id)
+CREATE INDEX IF NOT EXISTS deliveries_held
+    ON deliveries (destination_id, lane, message_id, state)
     WHERE state = 3;
 
 CREATE TABLE IF NOT EXISTS attempts (

@@ -59,6 +59,9 @@ async fn main() -> Outcome {
     let mut arguments = std::env::args().skip(1);
     let folder = arguments.next().unwrap_or_else(|| "target/bench".to_owned());
     let only = arguments.next();
+    if only.as_deref().is_none_or(|only| only == "start") {
+        start(&folder).await?;
+    }
     for case in cases() {
         let wanted = only
             .as_ref()
@@ -70,12 +73,77 @@ async fn main() -> Outcome {
     Ok(())
 }
 
-async fn run(folder: &str, case: Case) -> Outcome {
+/// A path where nothing is left of an earlier run.
+fn fresh(folder: &str, name: &str) -> std::io::Result<std::path::PathBuf> {
     std::fs::create_dir_all(folder)?;
-    let path = std::path::Path::new(folder).join(format!("{}-{}.db", case.name, case.batch));
+    let path = std::path::Path::new(folder).join(name);
     for end in ["", "-wal", "-shm", ".lock"] {
         let _ = std::fs::remove_file(format!("{}{end}", path.display()));
     }
+    Ok(path)
+}
+
+/// How long an engine needs until it knows what waits: 1,000,000 messages for 1,001 destinations.
+async fn start(folder: &str) -> Outcome {
+    const DESTINATIONS: u32 = 1001;
+    let path = fresh(folder, "start.db")?;
+    let settings = SqliteSettings { free_floor_bytes: 0, ..SqliteSettings::new(&path) };
+    let store = SqliteStore::open(settings.clone()).await?;
+    let registration = |n| Registration { name: format!("interface-{n}"), destinations: vec!["to".into()] };
+    let topology = Topology { interfaces: (1..=DESTINATIONS).map(registration).collect() };
+    store.register(&topology).await?;
+    let body = Bytes::from(vec![b'x'; 200]);
+    for mark in 0..500_u64 {
+        let of = |n: u64| {
+            let number = 1 + (n % u64::from(DESTINATIONS)) as u32;
+            let mut message = message(PLAIN, n, &body);
+            message.interface = InterfaceId(number);
+            message.deliveries.iter_mut().for_each(|delivery| delivery.destination = DestinationId(number));
+            message
+        };
+        let messages = (mark * 2000..(mark + 1) * 2000).map(of).collect();
+        let now = Timestamp(1_700_000_000_000);
+        store.write(WriteBatch { mark, now, messages, ..WriteBatch::default() }).await?;
+        if mark % 16 == 0 {
+            store.maintain(Duration::from_secs(5)).await?;
+        }
+    }
+    store.close().await?;
+    let mut begun = Instant::now();
+    let mut told = String::new();
+    let mut tell = |name: &str| {
+        told += &format!(r#","{name}_ms":{:.1}"#, begun.elapsed().as_secs_f64() * 1e3);
+        begun = Instant::now();
+    };
+    let store = SqliteStore::open(settings).await?;
+    tell("open");
+    store.register(&topology).await?;
+    tell("register");
+    let destinations = store.destinations_with_work().await?;
+    tell("with_work");
+    let mut lanes = Vec::new();
+    for destination in &destinations {
+        lanes.extend(store.lane_heads(*destination).await?.into_iter().map(|head| (*destination, head.lane)));
+    }
+    tell("lane_heads");
+    let mut read = 0;
+    for (destination, lane) in lanes.iter().take(5000) {
+        read += store.read_lane(*destination, *lane, MessageId::ZERO, 256).await?.len();
+    }
+    tell("read_5000_lanes");
+    let queues = store.list_queues().await?;
+    tell("list_queues");
+    println!(
+        r#"{{"case":"start","destinations":{},"lanes":{},"read":{read}{told}}}"#,
+        queues.len(),
+        lanes.len()
+    );
+    store.close().await?;
+    Ok(())
+}
+
+async fn run(folder: &str, case: Case) -> Outcome {
+    let path = fresh(folder, &format!("{}-{}.db", case.name, case.batch))?;
     let store =
         SqliteStore::open(SqliteSettings { free_floor_bytes: 0, ..SqliteSettings::new(&path) }).await?;
     let destinations = (1..=case.destinations).map(|n| format!("to-{n}")).collect();

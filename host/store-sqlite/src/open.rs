@@ -3,7 +3,7 @@
 //! The lock comes first, so that nobody else has the file open while it is looked at; then the
 //! identity of the file, before any setting of it is changed.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -15,10 +15,9 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions as _, Connection as _};
 
 use crate::disk::network_file_system;
-use crate::error::{is_busy, is_damage, is_full};
+use crate::error::is_damage;
 use crate::lock::{Lock, LockError};
 use crate::schema::{self, APPLICATION_ID, VERSION};
-use crate::script::run_once;
 
 /// Up to this size the whole file is checked when it is opened; it takes some 30 ms.
 const CHECKED_BYTES_MAX: u64 = 16 << 20;
@@ -104,17 +103,22 @@ fn process(pid: Option<u32>) -> String {
 pub(crate) struct Opened {
     pub(crate) lock: Lock,
     pub(crate) writer: SqliteConnection,
+    /// What is in the log from before.
+    pub(crate) log_bytes: u64,
 }
 
 pub(crate) async fn open(settings: &SqliteSettings) -> Result<Opened, OpenError> {
     let path = settings.path.as_path();
     let lock = prepare_file(path)?;
-    let version = identify(path).await?;
+    let log_bytes = file_bytes(&log_of(path));
+    let (version, probe) = identify(path).await?;
     let database = |source| OpenError::database(path, source);
     let mut writer = writer_options(path).connect().await.map_err(database)?;
+    // Not before: the last connection that closes moves the log, which can be large.
+    probe.close().await.map_err(database)?;
     schema::migrate(&mut writer, version).await.map_err(database)?;
     check(path, &mut writer).await?;
-    Ok(Opened { lock, writer })
+    Ok(Opened { lock, writer, log_bytes })
 }
 
 /// What needs no database: folder, lock, the file itself and who may read it.
@@ -130,7 +134,11 @@ fn prepare_file(path: &Path) -> Result<Lock, OpenError> {
         LockError::Io(source) => io(source),
     })?;
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(_new) => Ok(lock),
+        Ok(_new) => {
+            // So that a power loss does not take the name of a file whose messages were flushed.
+            File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)?;
+            Ok(lock)
+        }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let metadata = fs::metadata(path).map_err(io)?;
             if !metadata.is_file() {
@@ -153,23 +161,30 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// The version of a file that is ours or empty. Changes nothing in it.
-async fn identify(path: &Path) -> Result<i32, OpenError> {
+/// The version of a file that is ours or empty, and the connection it was asked on. Changes nothing
+/// in the file.
+async fn identify(path: &Path) -> Result<(i32, SqliteConnection), OpenError> {
     let database = |source| OpenError::database(path, source);
     let mut probe = base_options(path).connect().await.map_err(database)?;
     let query = "SELECT (SELECT application_id FROM pragma_application_id),
         (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)";
     let identity: Result<(i32, i32, i64), sqlx::Error> = sqlx::query_as(query).fetch_one(&mut probe).await;
-    // Closed either way, so that no connection is left behind to a file that is refused.
-    let closed = probe.close().await;
-    let (application, version, tables) = identity.map_err(database)?;
-    closed.map_err(database)?;
-    let path = path.to_path_buf();
-    match (application, tables) {
-        (0, 0) => Ok(0),
-        (APPLICATION_ID, _) if version > VERSION => Err(OpenError::Newer { path, found: version }),
-        (APPLICATION_ID, _) => Ok(version),
-        _ => Err(OpenError::Foreign { path }),
+    let version = match identity {
+        Ok((0, _, 0)) => Ok(0),
+        Ok((APPLICATION_ID, version, _)) if version > VERSION => {
+            Err(OpenError::Newer { path: path.to_path_buf(), found: version })
+        }
+        Ok((APPLICATION_ID, version, _)) => Ok(version),
+        Ok(_) => Err(OpenError::Foreign { path: path.to_path_buf() }),
+        Err(error) => Err(database(error)),
+    };
+    match version {
+        Ok(version) => Ok((version, probe)),
+        Err(refused) => {
+            // No connection is left behind to a file that is refused.
+            let _ = probe.close().await;
+            Err(refused)
+        }
     }
 }
 
@@ -177,13 +192,7 @@ async fn identify(path: &Path) -> Result<i32, OpenError> {
 /// both ends of every table.
 async fn check(path: &Path, writer: &mut SqliteConnection) -> Result<(), OpenError> {
     let database = |source| OpenError::database(path, source);
-    // What a crash left in the log goes into the main file. On a full disk it stays where it is.
-    match run_once(writer, "PRAGMA wal_checkpoint(TRUNCATE)").await {
-        Err(error) if !is_full(&error) && !is_busy(&error) => return Err(database(error)),
-        Ok(()) | Err(_) => {}
-    }
-    let bytes =
-        fs::metadata(path).map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?.len();
+    let bytes = file_bytes(path) + file_bytes(&log_of(path));
     if bytes > CHECKED_BYTES_MAX {
         let ends = "SELECT (SELECT max(length(attributes)) FROM messages
                 WHERE id IN ((SELECT min(id) FROM messages), (SELECT max(id) FROM messages))),
@@ -196,6 +205,18 @@ async fn check(path: &Path, writer: &mut SqliteConnection) -> Result<(), OpenErr
     let found: String =
         sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(writer).await.map_err(database)?;
     if found == "ok" { Ok(()) } else { Err(OpenError::Damaged { path: path.to_path_buf(), what: found }) }
+}
+
+/// The log SQLite keeps beside a database.
+fn log_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    PathBuf::from(name)
+}
+
+/// Zero if there is no such file.
+fn file_bytes(path: &Path) -> u64 {
+    fs::metadata(path).map(|metadata| metadata.len()).unwrap_or(0)
 }
 
 /// What all connections have in common.
@@ -217,8 +238,11 @@ pub(crate) fn writer_options(path: &Path) -> SqliteConnectOptions {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .pragma("wal_autocheckpoint", "0")
-        // 16 MiB of pages.
-        .pragma("cache_size", "-16384")
+        // 4 MiB of pages: SQLite looks through the whole cache with nearly every commit that splits a
+        // page. What a transaction changes stays in memory until its commit, instead of being
+        // written twice.
+        .pragma("cache_size", "-4096")
+        .pragma("cache_spill", "OFF")
 }
 
 pub(crate) fn reader_options(path: &Path) -> SqliteConnectOptions {
@@ -231,8 +255,10 @@ pub(crate) fn backup_options(path: &Path) -> SqliteConnectOptions {
 }
 
 /// For the connection that moves the log into the main file while the writer goes on.
-pub(crate) fn checkpoint_options(path: &Path) -> SqliteConnectOptions {
+/// It waits for readers for `patience` at most.
+pub(crate) fn checkpoint_options(path: &Path, patience: Duration) -> SqliteConnectOptions {
     base_options(path)
+        .busy_timeout(patience)
         .synchronous(SqliteSynchronous::Full)
         .pragma("wal_autocheckpoint", "0")
         .pragma("cache_size", "-512")

@@ -38,8 +38,8 @@ impl SqliteStore {
     pub async fn open(settings: SqliteSettings) -> Result<SqliteStore, OpenError> {
         let opened = open::open(&settings).await?;
         let path = settings.path;
-        let writer =
-            Writer::new(&path, opened.writer).await.map_err(|source| OpenError::database(&path, source))?;
+        let writer = Writer::new(&path, opened.writer, opened.log_bytes).await;
+        let writer = writer.map_err(|source| OpenError::database(&path, source))?;
         Ok(SqliteStore {
             engine: format!("{}-{:016x}", std::process::id(), RandomState::new().build_hasher().finish()),
             writer: Mutex::new(writer),
@@ -61,9 +61,11 @@ impl Store for SqliteStore {
     async fn write(&self, batch: WriteBatch) -> Result<WriteOutcome, StoreError> {
         let mut writer = self.writer.lock().await;
         if !batch.messages.is_empty() {
-            self.room.check(writer.log_bytes)?;
+            self.room.check(&writer.log)?;
         }
-        writer.write(&batch).await
+        let outcome = writer.write(&batch).await;
+        self.room.tend(&mut writer).await;
+        outcome
     }
 
     async fn find_mark(&self, mark: u64) -> Result<Option<WriteOutcome>, StoreError> {

@@ -16,6 +16,7 @@ use sqlx::{ConnectOptions as _, Connection as _};
 use crate::body::{self, BodyId, CHUNK_BYTES};
 use crate::dedupe::{self, Remembered};
 use crate::error::{commit_failed, damaged, failed};
+use crate::maintenance::Log;
 use crate::message::{self, BATCH_MAX, Candidate, Numbered};
 use crate::open::writer_options;
 use crate::retention::{self, Passes, Pruned};
@@ -39,8 +40,8 @@ pub(crate) struct Writer {
     pub(crate) numbers: Numbers,
     /// There are suspects, which a result has to forget.
     suspects: bool,
-    /// Bytes in the log that are not in the main file, about.
-    pub(crate) log_bytes: u64,
+    /// The log, about.
+    pub(crate) log: Log,
     /// An engine registered since the store was opened.
     registered: bool,
     passes: Passes,
@@ -67,7 +68,12 @@ impl From<StoreError> for GivenUp {
 }
 
 impl Writer {
-    pub(crate) async fn new(path: &Path, mut connection: SqliteConnection) -> Result<Self, sqlx::Error> {
+    /// `log_bytes`: what is in the log from before.
+    pub(crate) async fn new(
+        path: &Path,
+        mut connection: SqliteConnection,
+        log_bytes: u64,
+    ) -> Result<Self, sqlx::Error> {
         let numbers = register::numbers(&mut connection).await?;
         let next_body = body::remove_orphans(&mut connection).await?;
         let suspects = suspect::any(&mut connection).await?;
@@ -82,7 +88,7 @@ impl Writer {
             next_body,
             numbers,
             suspects,
-            log_bytes: 0,
+            log: Log { written: log_bytes, moved: 0 },
             registered: false,
             passes: Passes::default(),
         })
@@ -160,7 +166,7 @@ impl Writer {
         self.remove_unused(&candidates, &outcome).await;
         let outcome = outcome?;
         let bodies: u64 = candidates.iter().map(|candidate| candidate.new.draft.body.len() as u64).sum();
-        self.log_bytes += bodies + 128 * (candidates.len() + batch.results.len()) as u64 + 8192;
+        self.log.written += bodies + 128 * (candidates.len() + batch.results.len()) as u64 + 8192;
         Ok(outcome)
     }
 

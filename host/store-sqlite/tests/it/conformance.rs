@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use portway_store::Store;
@@ -35,24 +34,6 @@ impl Harness for Folder {
 }
 
 portway_store::conformance_cases!(Folder::new());
-
-#[tokio::test]
-async fn the_log_begins_anew_while_readers_come_and_go() {
-    let folder = Folder::new();
-    let store = folder.open().await;
-    let mut largest = 0;
-    for _ in 0..8 {
-        let bodies = (0..20).map(|_| crate::harness::message(vec![7; 100_000])).collect();
-        crate::harness::store(&store, bodies).await.unwrap();
-        store.list_queues().await.unwrap();
-        let found = store.maintain(Duration::from_secs(5)).await.unwrap();
-        assert_eq!(found.log_bytes, 0);
-        let log = std::fs::metadata(folder.folder.path().join("store.db-wal")).unwrap().len();
-        largest = largest.max(log);
-    }
-    // 16 MB went through it.
-    assert!(largest < 12 << 20, "{largest}");
-}
 
 #[tokio::test]
 async fn a_closed_store_says_so_and_lets_go() {

@@ -8,5 +8,6 @@ mod crash;
 mod documented;
 mod full;
 mod harness;
+mod housekeeping;
 mod opening;
 mod plans;
