@@ -1,0 +1,260 @@
+//! A house with a store, an engine and a receiver, for tests.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use portway_engine::{
+    Clock, Deliver, DestinationSettings, Engine, EngineError, EngineHandle, EngineParts, EngineSettings,
+    Fate, InterfaceSettings, LastEnd, Limits, Routed, Run, RunReport, Stop, Verdict,
+};
+use portway_model::{
+    Answer, Attributes, DestinationId, Draft, Failure, GroupId, InterfaceId, Key, Later, MessageId,
+    OnQuarantine, Order, RetryPolicy, Tier, Timestamp,
+};
+use portway_store::memory::MemoryStore;
+use portway_store::{Durability, Registered, Registration, Store, Topology};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+pub struct House {
+    pub store: MemoryStore,
+    pub engine: EngineHandle,
+    pub receiver: Arc<Receiver>,
+    pub registered: Registered,
+    task: JoinHandle<Result<(), EngineError>>,
+}
+
+/// What a house is built of: one interface `in` with destinations, and one `target` without.
+pub struct Plan {
+    pub orders: Vec<Order>,
+    pub on_quarantine: OnQuarantine,
+    pub attempts_max: u32,
+    pub limits: Limits,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Plan {
+            orders: vec![Order::Key],
+            on_quarantine: OnQuarantine::Continue,
+            attempts_max: 0,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Does what the first word of a body says: `fail` once, `refuse`, `panic` once, `away` once, `route`.
+#[derive(Default)]
+pub struct Receiver {
+    /// Bodies that arrived, by destination.
+    arrived: Mutex<BTreeMap<DestinationId, Vec<String>>>,
+    done_once: Mutex<Vec<String>>,
+    pub target: Mutex<Option<InterfaceId>>,
+}
+
+struct TestClock(Instant);
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(1_800_000_000_000) + self.monotonic()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+impl Receiver {
+    pub fn arrived(&self, destination: DestinationId) -> Vec<String> {
+        self.arrived.lock().unwrap().get(&destination).cloned().unwrap_or_default()
+    }
+
+    fn first_time(&self, what: &str) -> bool {
+        let mut done = self.done_once.lock().unwrap();
+        let is_first = !done.iter().any(|known| known == what);
+        done.push(what.to_owned());
+        is_first
+    }
+
+    fn take(&self, run: &Run, body: &str, id: MessageId) -> Result<Verdict, Stop> {
+        let later = || Later { failure: Failure::new("later", "not now"), after_ms: None };
+        let word = body.split(' ').next().unwrap_or_default();
+        let is_first = self.first_time(&format!("{}/{id}", run.destination));
+        match word {
+            "fail" if is_first => return Ok(Verdict::Retry(later())),
+            "refuse" => return Ok(Verdict::Quarantine(Failure::new("refused", "never"))),
+            "panic" if is_first => panic!("a fault inside the process"),
+            "away" if is_first => return Err(Stop::Unavailable(later())),
+            "wrong" => return Err(Stop::Misconfigured(Failure::new("password", "it is wrong"))),
+            "route" => {
+                let target = self.target.lock().unwrap().unwrap();
+                let (key, attributes, body) = (None, Attributes::default(), "routed".into());
+                return Ok(Verdict::Route(vec![Routed { target, key, attributes, body }]));
+            }
+            _ => {}
+        }
+        self.arrived.lock().unwrap().entry(run.destination).or_default().push(body.to_owned());
+        Ok(Verdict::Sent(Answer::default()))
+    }
+}
+
+#[async_trait]
+impl Deliver for Receiver {
+    async fn deliver(&self, run: Run) -> RunReport {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let mut report = RunReport { verdicts: Vec::new(), stop: None, go_singly: false };
+        for message in &run.messages {
+            let body = String::from_utf8(message.body.to_vec()).unwrap();
+            match self.take(&run, &body, message.id) {
+                Ok(verdict) => {
+                    let ends = matches!(verdict, Verdict::Retry(_))
+                        || (matches!(verdict, Verdict::Quarantine(_)) && run.hold_on_quarantine);
+                    report.verdicts.push(verdict);
+                    if ends && run.ordered {
+                        break;
+                    }
+                }
+                Err(stop) => {
+                    report.stop = Some(stop);
+                    break;
+                }
+            }
+        }
+        report.verdicts.resize(run.messages.len(), Verdict::Untried);
+        report
+    }
+}
+
+impl House {
+    pub async fn build(plan: Plan) -> House {
+        House::on(MemoryStore::default(), plan).await
+    }
+
+    /// Builds it on a store that may have been used before.
+    pub async fn on(store: MemoryStore, plan: Plan) -> House {
+        let names = (0..plan.orders.len()).map(|n| format!("to-{n}")).collect();
+        let topology = Topology {
+            interfaces: vec![
+                Registration { name: "in".into(), destinations: names },
+                Registration { name: "target".into(), destinations: vec!["end".into()] },
+            ],
+        };
+        let registered = store.register(&topology).await.unwrap();
+        let receiver = Arc::new(Receiver::default());
+        *receiver.target.lock().unwrap() = Some(registered.interfaces[1].0);
+        let parts = EngineParts {
+            store: Arc::new(store.clone()),
+            deliver: receiver.clone(),
+            clock: Arc::new(TestClock(Instant::now())),
+        };
+        let last_end = if registered.unclean { LastEnd::Unclean } else { LastEnd::Clean };
+        let (engine, task) = Engine::start(parts, settings(&registered, &plan), last_end);
+        House { store, engine, receiver, registered, task: tokio::spawn(task.run()) }
+    }
+
+    pub fn interface(&self) -> InterfaceId {
+        self.registered.interfaces[0].0
+    }
+
+    pub fn destination(&self, number: usize) -> DestinationId {
+        self.registered.interfaces[0].1[number]
+    }
+
+    /// The destination of the interface that routes lead to.
+    pub fn end(&self) -> DestinationId {
+        self.registered.interfaces[1].1[0]
+    }
+
+    /// Submits one message and expects that it is stored.
+    pub async fn store(&self, body: &str, key: &str) -> MessageId {
+        let fates = self.engine.submit(self.interface(), Timestamp(0), vec![draft(body, key)]).await;
+        match fates.as_slice() {
+            [Fate::Stored { id, .. }] => *id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits until so many messages arrived at a destination; what they are.
+    pub async fn arrived(&self, destination: DestinationId, count: usize) -> Vec<String> {
+        for _ in 0..100_000 {
+            let arrived = self.receiver.arrived(destination);
+            if arrived.len() >= count {
+                return arrived;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{:?}", self.engine.status().await)
+    }
+
+    /// Waits until a delivery is in a state.
+    pub async fn until(&self, id: MessageId, number: usize, state: portway_model::DeliveryState) {
+        for _ in 0..100_000 {
+            let deliveries = self.store.list_deliveries(id).await.unwrap();
+            if deliveries
+                .iter()
+                .any(|view| view.destination == self.destination(number) && view.state == state)
+            {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{:?}", self.engine.status().await)
+    }
+
+    /// Stops in order; the result of the engine.
+    pub async fn stop(self) -> Result<(), EngineError> {
+        self.engine.shutdown().await;
+        self.task.await.unwrap()
+    }
+
+    /// Ends as if the process had died.
+    pub async fn kill(self) -> MemoryStore {
+        self.task.abort();
+        let _ = self.task.await;
+        self.store.crash();
+        self.store
+    }
+}
+
+pub fn draft(body: &str, key: &str) -> Draft {
+    Draft {
+        body: body.to_owned().into(),
+        key: Key::new(key),
+        dedupe: None,
+        occurred_at: None,
+        attributes: Attributes::default(),
+        doubt: None,
+    }
+}
+
+fn settings(registered: &Registered, plan: &Plan) -> EngineSettings {
+    let destination = |id: DestinationId, order| DestinationSettings {
+        id,
+        name: format!("destination-{id}"),
+        order,
+        concurrency: 4,
+        retry: RetryPolicy { attempts_max: plan.attempts_max, ..RetryPolicy::default() },
+        on_quarantine: plan.on_quarantine,
+        run_max: 16,
+    };
+    let interface = |id: InterfaceId, destinations| InterfaceSettings {
+        id,
+        group: GroupId(id.0),
+        name: format!("interface-{id}"),
+        tier: Tier(0),
+        durability: Durability::Strict,
+        dedupe_window: Some(Duration::from_secs(3_600)),
+        keep: Duration::from_secs(1_000_000),
+        destinations,
+    };
+    let (source, to) = &registered.interfaces[0];
+    let (target, end) = &registered.interfaces[1];
+    let destinations = to.iter().zip(&plan.orders).map(|(id, order)| destination(*id, *order)).collect();
+    let ends = end.iter().map(|id| destination(*id, Order::Strict)).collect();
+    EngineSettings {
+        interfaces: vec![interface(*source, destinations), interface(*target, ends)],
+        limits: plan.limits,
+    }
+}

@@ -1,0 +1,87 @@
+//! From a source's hand to the commit.
+
+use std::time::Duration;
+
+use portway_engine::{Fate, Limits};
+use portway_model::{InterfaceId, Key, Timestamp};
+use portway_store::Store;
+
+use crate::house::{House, Plan, draft};
+
+fn code(fates: &[Fate]) -> &'static str {
+    match fates {
+        [Fate::NotStored { code, .. }, ..] => code,
+        _ => "stored",
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_draft_has_its_fate_in_order() {
+    let house = House::build(Plan::default()).await;
+    let mut same = draft("same", "a");
+    same.dedupe = Key::new("d");
+    let mut other = draft("other", "a");
+    other.dedupe = Key::new("d");
+    let drafts = vec![same.clone(), same, other];
+    let fates = house.engine.submit(house.interface(), Timestamp(0), drafts).await;
+    let [Fate::Stored { id, conflict: None }, Fate::Duplicate { of, .. }, Fate::Stored { conflict, .. }] =
+        &fates[..]
+    else {
+        panic!("{fates:?}")
+    };
+    assert_eq!((of, *conflict), (id, Some(*id)));
+    assert_eq!(house.engine.submit(house.interface(), Timestamp(0), Vec::new()).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_taken_is_told_why() {
+    let limits = Limits { intake_bytes_max: 2_000, ..Limits::default() };
+    let house = House::build(Plan { limits, ..Plan::default() }).await;
+    let large = vec![draft(&"x".repeat(4_000), "a")];
+    assert_eq!(code(&house.engine.submit(house.interface(), Timestamp(0), large).await), Fate::TOO_LARGE);
+    let unknown = house.engine.submit(InterfaceId(99), Timestamp(0), vec![draft("x", "a")]).await;
+    assert_eq!(code(&unknown), Fate::INVALID);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_store_is_told_and_taken_up_again_without_help() {
+    let house = House::build(Plan::default()).await;
+    house.store("before", "a").await;
+    house.store.set_full(true);
+    let mut told = "stored";
+    while told == "stored" {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        told = code(&house.engine.submit(house.interface(), Timestamp(0), vec![draft("x", "a")]).await);
+    }
+    assert_eq!(told, Fate::FULL);
+    assert_eq!(house.engine.status().await.unwrap().intake.closed.unwrap().code, Fate::FULL);
+    house.store.set_full(false);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    house.store("after", "a").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sources_side_by_side_share_commits() {
+    let house = House::build(Plan::default()).await;
+    house.engine.on_ready().await.unwrap();
+    let submits = (0..64).map(|n| {
+        let (engine, interface) = (house.engine.clone(), house.interface());
+        async move { engine.submit(interface, Timestamp(0), vec![draft(&format!("{n}"), "a")]).await }
+    });
+    let fates = futures::future::join_all(submits).await;
+    assert!(fates.iter().all(|fates| code(fates) == "stored"));
+    let commits = house.engine.status().await.unwrap().commits;
+    assert_eq!(commits.messages, 64);
+    assert!(commits.commits < 10, "{commits:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_stops_takes_nothing_and_ends_in_order() {
+    let house = House::build(Plan::default()).await;
+    house.store("a", "a").await;
+    let (store, engine, interface) = (house.store.clone(), house.engine.clone(), house.interface());
+    house.stop().await.unwrap();
+    assert_eq!(code(&engine.submit(interface, Timestamp(0), vec![draft("x", "a")]).await), Fate::STOPPED);
+    assert!(engine.status().await.is_err());
+    assert!(!store.register(&portway_store::Topology::default()).await.unwrap().unclean);
+}
