@@ -13,7 +13,7 @@ mod value;
 use std::borrow::Cow;
 
 use portway_hl7::{
-    Charset, DecodeError, Message as Hl7,
+    Charset, DecodeError, Delimiters, Field, FieldIndex, Indexer, Message as Hl7, Split,
     charset::{check_utf8, latin1},
 };
 use portway_sdk::{
@@ -40,34 +40,40 @@ impl Transform for OruToJson {
 
     fn transform(&mut self, message: Message) -> Result<TransformVerdict, Problem> {
         let bytes = message.body.bytes().retry("blobs")?;
-        let written = Hl7::parse(&bytes).quarantine("not-hl7")?;
-        if !is_oru(&written) {
-            return Ok(self.other(&written));
+        let message = Hl7::parse(&bytes).quarantine("not-hl7")?;
+        let delimiters = *message.delimiters();
+        let mut header = FieldIndex::default();
+        let is_indexed = Indexer::new(&message).is_some_and(|mut indexer| indexer.next_segment(&mut header));
+        let field = |number| header.field(number).and_then(|place| bytes.get(place)).unwrap_or(&[]);
+        if !is_indexed || !is_oru(field(9), &delimiters) {
+            return Ok(self.other(field(9)));
         }
-        let charset = self.charset(&written);
-        let text = decode(&bytes, charset)?;
-        let message = Hl7::parse(&text).quarantine("not-hl7")?;
-        if !message.delimiters().are_ascii() {
+        if !delimiters.are_ascii() {
             let text = "a delimiter in MSH-1 or MSH-2 is not ASCII, so it cannot be told from the text";
             return Err(Problem::quarantine("bad-delimiters", text));
         }
-        let source = Source::new(&text, *message.delimiters(), charset);
-        let body = self.writer.write(&message, &source)?;
+        let charset = self.charset(&Field::new(field(18), delimiters));
+        let body = match decode(&bytes, charset)? {
+            Cow::Borrowed(text) => self.writer.write(&message, &Source::new(text, delimiters, charset))?,
+            Cow::Owned(text) => {
+                let message = Hl7::parse(&text).quarantine("not-hl7")?;
+                self.writer.write(&message, &Source::new(&text, delimiters, charset))?
+            }
+        };
         Ok(Output::new(body).into())
     }
 }
 
 impl OruToJson {
     /// What MSH-18 says, or the settings where it says nothing.
-    fn charset(&self, message: &Hl7<'_>) -> Charset {
-        match message.header().field(18).filter(|field| !field.is_empty()) {
-            Some(field) => Charset::of_field(&field),
-            None => self.settings.charset.unwrap_or(Charset::Utf8),
+    fn charset(&self, written: &Field<'_>) -> Charset {
+        match self.settings.charset {
+            Some(charset) if written.is_empty() => charset,
+            _ => Charset::of_field(written),
         }
     }
 
-    fn other(&self, message: &Hl7<'_>) -> TransformVerdict {
-        let kind = message.header().field(9).map_or(&b""[..], |field| field.raw());
+    fn other(&self, kind: &[u8]) -> TransformVerdict {
         let kind: String = String::from_utf8_lossy(kind).chars().take(80).collect();
         let sentence = format!("the message is of type `{kind}`, not ORU");
         match self.settings.other {
@@ -78,9 +84,9 @@ impl OruToJson {
     }
 }
 
-fn is_oru(message: &Hl7<'_>) -> bool {
-    let kind = message.header().field(9).and_then(|field| field.component(1));
-    kind.is_some_and(|kind| kind.raw().eq_ignore_ascii_case(b"ORU"))
+fn is_oru(kind: &[u8], delimiters: &Delimiters) -> bool {
+    let code = Split::new(kind, delimiters.component).next();
+    code.is_some_and(|code| code.eq_ignore_ascii_case(b"ORU"))
 }
 
 /// The bytes in UTF-8.

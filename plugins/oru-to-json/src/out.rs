@@ -114,34 +114,27 @@ impl Out {
         self.at = written.saturating_sub(self.handed_on_bytes).min(self.at);
     }
 
+    /// Where the next bytes go.
+    #[inline]
+    fn slot<const SIZE: usize>(&mut self) -> Option<&mut [u8; SIZE]> {
+        if self.bytes.len() < self.at.saturating_add(SIZE) {
+            self.grow(SIZE);
+        }
+        self.bytes.get_mut(self.at..)?.first_chunk_mut()
+    }
+
     /// So many bytes of an array, all of which is copied.
     #[inline]
     pub(crate) fn push_array<const SIZE: usize>(&mut self, bytes: [u8; SIZE], count: usize) {
-        let slot = self.bytes.get_mut(self.at..).and_then(<[u8]>::first_chunk_mut::<SIZE>);
-        match slot {
-            Some(slot) => {
-                *slot = bytes;
-                self.at += count;
-            }
-            None => {
-                self.grow(SIZE);
-                if let Some(slot) = self.bytes.get_mut(self.at..).and_then(<[u8]>::first_chunk_mut::<SIZE>) {
-                    *slot = bytes;
-                    self.at += count;
-                }
-            }
+        if let Some(slot) = self.slot() {
+            *slot = bytes;
+            self.at += count;
         }
     }
 
     #[inline]
     pub(crate) fn push(&mut self, byte: u8) {
         self.push_array([byte], 1);
-    }
-
-    /// The first `count` of eight bytes.
-    #[inline]
-    pub(crate) fn push_word(&mut self, word: u64, count: usize) {
-        self.push_array(word.to_le_bytes(), count);
     }
 
     #[inline]
@@ -153,6 +146,24 @@ impl Out {
     #[inline]
     pub(crate) fn push_key_and_quote(&mut self, key: &Key) {
         self.push_array(key.bytes, usize::from(key.length) + 1);
+    }
+
+    /// A key and its string, which needs no escape: the first `count` of sixteen bytes.
+    #[inline]
+    pub(crate) fn push_short_member(&mut self, key: &Key, text: &[u8; 16], count: usize) {
+        let text_at = usize::from(key.length & 31) + 1;
+        let end = text_at + (count & 31);
+        let Some(slot) = self.slot::<72>() else { return };
+        if let Some(place) = slot.first_chunk_mut() {
+            *place = key.bytes;
+        }
+        if let Some(place) = slot.get_mut(text_at..text_at + 16) {
+            place.copy_from_slice(text);
+        }
+        if let Some(place) = slot.get_mut(end..end + 2) {
+            place.copy_from_slice(b"\",");
+        }
+        self.at += end + 2;
     }
 
     /// Any bytes as they are.

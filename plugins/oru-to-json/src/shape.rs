@@ -258,8 +258,7 @@ impl Out {
     #[inline]
     fn string_member(&mut self, source: &Source<'_>, place: Range<usize>, key: &Key) {
         if !place.is_empty() {
-            self.push_key_and_quote(key);
-            self.begun_string(source, place);
+            self.keyed_string(source, place, key);
         }
     }
 
@@ -322,8 +321,7 @@ impl Out {
         if source.is_null(&place) {
             self.null_member(&part.key);
         } else {
-            self.push_key_and_quote(&part.key);
-            self.begun_string(source, place);
+            self.keyed_string(source, place, &part.key);
         }
     }
 

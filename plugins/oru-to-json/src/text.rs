@@ -1,6 +1,6 @@
 //! Texts: from a place in the message to a JSON string.
 //!
-//! Most texts hold nothing special and are copied eight bytes at a time. JSON's own specials are
+//! Most texts hold nothing special and are copied sixteen bytes at a time. JSON's own specials are
 //! escaped on the way; the first HL7 escape character hands over to the slow way, where sequences
 //! become what they stand for. What cannot be told as text stays as it is written.
 
@@ -10,17 +10,16 @@ use portway_hl7::{
     Charset, Delimiters, Piece, Pieces,
     charset::latin1,
     escape::{Format, hex_bytes},
+    search::{BLOCK_BYTES, Block},
 };
 use portway_sdk::text;
 
-use crate::out::Out;
+use crate::out::{Key, Out};
 
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGHS: u64 = 0x8080_8080_8080_8080;
 /// A byte that no UTF-8 text holds: the delimiter of a message that has none of the kind.
 const NEVER: u8 = 0xFF;
 /// A text longer than this is written so that it can be handed on in between.
-const BLOCK_BYTES: usize = 16 * 1024;
+const LONG_BYTES: usize = 16 * 1024;
 /// Lines that one `\.sp99\` makes at most.
 const SKIPPED_LINES_MAX: u16 = 100;
 
@@ -63,7 +62,7 @@ impl<'a> Source<'a> {
     /// The part up to the first `delimiter`, and what is behind it.
     #[inline]
     pub(crate) fn split(&self, place: &Range<usize>, delimiter: u8) -> (Range<usize>, Option<Range<usize>>) {
-        match self.find(place, |word| equals(word, delimiter)) {
+        match self.find(place, |block| block.equal(delimiter)) {
             Some(at) => (place.start..at, Some(at + 1..place.end)),
             None => (place.clone(), None),
         }
@@ -78,22 +77,22 @@ impl<'a> Source<'a> {
     /// The first component of the first repetition.
     #[inline]
     pub(crate) fn first_component(&self, place: &Range<usize>) -> Range<usize> {
-        let end = self.find(place, |word| equals(word, self.component) | equals(word, self.repetition));
+        let end = self.find(place, |block| block.equal(self.component) | block.equal(self.repetition));
         place.start..end.unwrap_or(place.end)
     }
 
     /// Where the first hit is. Short parts are the rule, so the bytes behind them are looked at as well
     /// and do not count.
     #[inline]
-    fn find(&self, place: &Range<usize>, in_word: impl Fn(u64) -> u64) -> Option<usize> {
+    fn find(&self, place: &Range<usize>, in_block: impl Fn(Block) -> u32) -> Option<usize> {
         let mut at = place.start;
         while at < place.end {
-            let hits = in_word(self.word(at)) & HIGHS;
+            let hits = in_block(self.block(at));
             if hits != 0 {
-                let found = at + (hits.trailing_zeros() / 8) as usize;
+                let found = at + hits.trailing_zeros() as usize;
                 return (found < place.end).then_some(found);
             }
-            at += 8;
+            at += BLOCK_BYTES;
         }
         None
     }
@@ -101,67 +100,52 @@ impl<'a> Source<'a> {
     /// The components of a repetition, one after another.
     #[inline]
     pub(crate) fn components(&self, place: &Range<usize>) -> Components {
-        let hits = if place.is_empty() {
-            0
-        } else {
-            zero_bytes(self.word(place.start) ^ (ONES * u64::from(self.component)))
-        };
+        let hits = if place.is_empty() { 0 } else { self.block(place.start).equal(self.component) };
         Components { start: place.start, end: place.end, at: place.start, hits, is_over: false }
     }
 
-    /// Eight bytes from a place on; zeros behind the end.
+    /// The bytes from a place on, where there are enough of them.
     #[inline]
-    fn word(&self, at: usize) -> u64 {
-        match self.text.get(at..at + 8).and_then(<[u8]>::first_chunk::<8>) {
-            Some(word) => u64::from_le_bytes(*word),
-            None => self.last_word(at),
+    fn bytes_from(&self, at: usize) -> Option<&'a [u8; BLOCK_BYTES]> {
+        self.text.get(at..at.saturating_add(BLOCK_BYTES))?.first_chunk()
+    }
+
+    /// The same; zeros behind the end.
+    #[inline]
+    fn block(&self, at: usize) -> Block {
+        match self.bytes_from(at) {
+            Some(bytes) => Block::new(bytes),
+            None => Block::new(&self.last_bytes(at)),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn last_word(&self, at: usize) -> u64 {
-        let mut word = [0; 8];
-        for (slot, byte) in word.iter_mut().zip(self.text.get(at..).unwrap_or(&[])) {
+    fn last_bytes(&self, at: usize) -> [u8; BLOCK_BYTES] {
+        let mut bytes = [0; BLOCK_BYTES];
+        for (slot, byte) in bytes.iter_mut().zip(self.text.get(at..).unwrap_or(&[])) {
             *slot = *byte;
         }
-        u64::from_le_bytes(word)
+        bytes
     }
 
-    /// Which byte of a word cannot be copied; 8: all can. Not looked for are escape characters other
-    /// than a backslash.
+    /// How many bytes can be copied as they are, of these and of so many.
     #[inline]
-    fn first_special(word: u64) -> usize {
-        // With this bit turned over, a quote stands directly behind the control characters.
-        let turned = word ^ (ONES * 2);
-        let control_or_quote = turned.wrapping_sub(ONES * 0x21) & !turned;
-        let specials = (control_or_quote | equals(word, b'\\')) & HIGHS;
-        (specials.trailing_zeros() / 8) as usize
-    }
-
-    /// The same with the message's escape character.
-    #[inline]
-    fn first_special_or_escape(&self, word: u64) -> usize {
-        let escape = (equals(word, self.escape) & HIGHS).trailing_zeros() / 8;
-        Source::first_special(word).min(escape as usize)
+    fn clean(&self, bytes: &[u8; BLOCK_BYTES], count: usize) -> usize {
+        let block = Block::new(bytes);
+        let specials = block.controls() | block.equal(b'"') | block.equal(b'\\') | block.equal(self.escape);
+        (specials.trailing_zeros() as usize).min(count)
     }
 }
 
-/// A high bit where the word holds the byte, and other bits; the lowest high bit is exact.
-#[inline]
-fn equals(word: u64, byte: u8) -> u64 {
-    let zeroed = word ^ (ONES * u64::from(byte));
-    zeroed.wrapping_sub(ONES) & !zeroed
-}
-
-/// Goes through the components of a repetition, a word at a time.
+/// Goes through the components of a repetition.
 pub(crate) struct Components {
     /// Of the component at hand.
     start: usize,
     end: usize,
-    /// The word that is looked at, and the separators in it that are still to come.
+    /// The block that is looked at, and the separators in it that are still to come.
     at: usize,
-    hits: u64,
+    hits: u32,
     is_over: bool,
 }
 
@@ -173,14 +157,14 @@ impl Components {
         }
         let start = self.start;
         while self.hits == 0 {
-            self.at += 8;
+            self.at += BLOCK_BYTES;
             if self.at >= self.end {
                 self.is_over = true;
                 return Some(start..self.end);
             }
-            self.hits = zero_bytes(source.word(self.at) ^ (ONES * u64::from(source.component)));
+            self.hits = source.block(self.at).equal(source.component);
         }
-        let found = self.at + (self.hits.trailing_zeros() / 8) as usize;
+        let found = self.at + self.hits.trailing_zeros() as usize;
         self.hits &= self.hits - 1;
         if found >= self.end {
             self.is_over = true;
@@ -191,54 +175,45 @@ impl Components {
     }
 }
 
-/// A high bit for each byte that is zero, exactly.
-#[inline]
-fn zero_bytes(word: u64) -> u64 {
-    !(((word & !HIGHS) + !HIGHS) | word | !HIGHS)
-}
-
 impl Out {
-    /// The text as a JSON string with its quotes and a comma.
-    pub(crate) fn string(&mut self, source: &Source<'_>, place: Range<usize>) {
-        self.push(b'"');
-        self.begun_string(source, place);
+    /// A member that is a string, with its comma.
+    #[inline]
+    pub(crate) fn keyed_string(&mut self, source: &Source<'_>, place: Range<usize>, key: &Key) {
+        let count = place.len();
+        if count <= BLOCK_BYTES
+            && let Some(bytes) = source.bytes_from(place.start)
+            && source.clean(bytes, count) == count
+        {
+            return self.push_short_member(key, bytes, count);
+        }
+        self.push_key(key);
+        self.string(source, place);
     }
 
-    /// The same without the first quote.
-    pub(crate) fn begun_string(&mut self, source: &Source<'_>, place: Range<usize>) {
-        let Range { start: mut at, end } = place;
-        let is_usual = source.escape == b'\\' && end.saturating_sub(at) <= BLOCK_BYTES;
-        if is_usual {
-            while at < end {
-                let count = (end - at).min(8);
-                let word = source.word(at);
-                if Source::first_special(word) < count {
-                    break;
-                }
-                // What is written behind the text is written over.
-                self.push_word(word, count);
-                at += 8;
-            }
-        }
-        if at < end {
-            self.text(source, at..end);
-        }
+    /// The text as a JSON string with its quotes and a comma.
+    #[inline(never)]
+    pub(crate) fn string(&mut self, source: &Source<'_>, place: Range<usize>) {
+        self.push(b'"');
+        self.text(source, place);
         self.push_array([b'"', b','], 2);
     }
 
     /// The text without quotes; it may hold anything, and be large.
-    #[inline(never)]
     pub(crate) fn text(&mut self, source: &Source<'_>, place: Range<usize>) {
         let Range { start: mut at, end } = place;
+        let is_long = place.len() > LONG_BYTES;
         while at < end {
-            self.hand_on();
-            let count = (end - at).min(8);
-            let word = source.word(at);
-            let clean = source.first_special_or_escape(word).min(count);
-            self.push_word(word, clean);
+            if is_long {
+                self.hand_on();
+            }
+            let count = (end - at).min(BLOCK_BYTES);
+            let bytes = source.bytes_from(at).copied().unwrap_or_else(|| source.last_bytes(at));
+            let clean = source.clean(&bytes, count);
+            // What is written behind the text is written over.
+            self.push_array(bytes, clean);
             at += clean;
             if clean < count {
-                let byte = (word >> (8 * clean)) as u8;
+                let Some(&byte) = source.text.get(at) else { return };
                 if byte == source.escape {
                     return self.escaped_text(source, at..end);
                 }
@@ -257,8 +232,7 @@ impl Out {
             b'\t' => b't',
             _ => {
                 let digit = |value: u8| if value < 10 { b'0' + value } else { b'a' + value - 10 };
-                let word = [b'\\', b'u', b'0', b'0', digit(byte >> 4), digit(byte & 15), 0, 0];
-                return self.push_word(u64::from_le_bytes(word), 6);
+                return self.push_array([b'\\', b'u', b'0', b'0', digit(byte >> 4), digit(byte & 15)], 6);
             }
         };
         self.push(b'\\');
@@ -300,7 +274,7 @@ impl Out {
 
     /// UTF-8 that holds no sequences.
     fn plain(&mut self, bytes: &[u8]) {
-        for block in bytes.chunks(BLOCK_BYTES) {
+        for block in bytes.chunks(LONG_BYTES) {
             self.hand_on();
             for &byte in block {
                 match byte {

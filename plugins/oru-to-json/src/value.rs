@@ -57,15 +57,13 @@ impl Out {
 
     fn plain_value(&mut self, source: &Source<'_>, place: &Range<usize>) {
         self.push(b'{');
-        self.push_key_and_quote(&TEXT);
-        self.begun_string(source, place.clone());
+        self.keyed_string(source, place.clone(), &TEXT);
         self.close(b'}');
     }
 
     fn number(&mut self, source: &Source<'_>, place: &Range<usize>) {
         self.push(b'{');
-        self.push_key_and_quote(&TEXT);
-        self.begun_string(source, place.clone());
+        self.keyed_string(source, place.clone(), &TEXT);
         if let Some(number) = Number::parse(source.bytes(place)) {
             self.push_key(&NUMBER);
             number.write(|byte| self.push(byte));
@@ -76,8 +74,7 @@ impl Out {
 
     fn time(&mut self, source: &Source<'_>, place: &Range<usize>) {
         self.push(b'{');
-        self.push_key_and_quote(&TEXT);
-        self.begun_string(source, place.clone());
+        self.keyed_string(source, place.clone(), &TEXT);
         let written = source.first(place, source.component);
         if DateTime::parse(source.bytes(&written)).is_some() {
             self.date_member(source, written, &TIME);

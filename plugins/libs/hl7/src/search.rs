@@ -50,6 +50,101 @@ fn find(bytes: &[u8], in_word: impl Fn(u64) -> u64, is_hit: impl Fn(u8) -> bool)
     Some(words.len() * 8 + tail)
 }
 
+/// Sixteen bytes that are looked at together; the answers have a bit for each, the lowest for the first.
+///
+/// Where the target has 128-bit vectors these are a few instructions, elsewhere they do the same.
+#[derive(Clone, Copy)]
+pub struct Block(Vector);
+
+/// Bytes in a block.
+pub const BLOCK_BYTES: usize = 16;
+
+impl Block {
+    #[inline]
+    pub fn new(bytes: &[u8; BLOCK_BYTES]) -> Block {
+        Block(load(bytes))
+    }
+
+    /// The bytes that are `wanted`.
+    #[inline]
+    pub fn equal(self, wanted: u8) -> u32 {
+        equal(self.0, wanted)
+    }
+
+    /// The bytes below 0x20.
+    #[inline]
+    pub fn controls(self) -> u32 {
+        controls(self.0)
+    }
+}
+
+#[cfg(target_feature = "simd128")]
+use vectors::{Vector, controls, equal, load};
+#[cfg(not(target_feature = "simd128"))]
+use words::{Vector, controls, equal, load};
+
+#[cfg(target_feature = "simd128")]
+mod vectors {
+    use core::arch::wasm32::{u8x16_bitmask, u8x16_eq, u8x16_lt, u8x16_splat, u64x2, v128};
+
+    pub(super) type Vector = v128;
+
+    #[inline]
+    pub(super) fn load(bytes: &[u8; 16]) -> Vector {
+        // Becomes one load.
+        let (halves, _) = bytes.as_chunks::<8>();
+        let word = |half: usize| halves.get(half).map_or(0, |half| u64::from_le_bytes(*half));
+        u64x2(word(0), word(1))
+    }
+
+    #[inline]
+    pub(super) fn equal(vector: Vector, wanted: u8) -> u32 {
+        u32::from(u8x16_bitmask(u8x16_eq(vector, u8x16_splat(wanted))))
+    }
+
+    #[inline]
+    pub(super) fn controls(vector: Vector) -> u32 {
+        u32::from(u8x16_bitmask(u8x16_lt(vector, u8x16_splat(0x20))))
+    }
+}
+
+#[cfg(not(target_feature = "simd128"))]
+mod words {
+    use super::{HIGHS, ONES};
+
+    const LOWS: u64 = !HIGHS;
+
+    pub(super) type Vector = u128;
+
+    #[inline]
+    pub(super) fn load(bytes: &[u8; 16]) -> Vector {
+        u128::from_le_bytes(*bytes)
+    }
+
+    #[inline]
+    pub(super) fn equal(vector: Vector, wanted: u8) -> u32 {
+        bits(vector, |word| zero_bytes(word ^ (ONES * u64::from(wanted))))
+    }
+
+    #[inline]
+    pub(super) fn controls(vector: Vector) -> u32 {
+        bits(vector, |word| zero_bytes(word & (ONES * 0xE0)))
+    }
+
+    /// A high bit for each byte that is zero, exactly.
+    #[inline]
+    fn zero_bytes(word: u64) -> u64 {
+        !(((word & LOWS) + LOWS) | word | LOWS)
+    }
+
+    /// From a high bit a byte to a bit a byte.
+    #[inline]
+    fn bits(vector: Vector, hits: impl Fn(u64) -> u64) -> u32 {
+        let gather = |word: u64| ((hits(word) >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32;
+        gather(vector as u64) | (gather((vector >> 64) as u64) << 8)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -63,6 +158,17 @@ mod tests {
             prop_assert_eq!(find_either(&bytes, a, b), bytes.iter().position(|&x| x == a || x == b));
             prop_assert_eq!(find_control(&bytes), bytes.iter().position(|&x| x < 0x20));
             prop_assert_eq!(find_non_ascii(&bytes), bytes.iter().position(|&x| x >= 0x80));
+        }
+
+        #[test]
+        fn a_block_tells_each_byte(bytes: [u8; 16], wanted in 0x1e_u8..0x23, near in proptest::collection::vec(0x1e_u8..0x23, 16)) {
+            for bytes in [bytes, near.try_into().unwrap()] {
+                let block = Block::new(&bytes);
+                for (place, byte) in bytes.into_iter().enumerate() {
+                    prop_assert_eq!(block.equal(wanted) >> place & 1 == 1, byte == wanted);
+                    prop_assert_eq!(block.controls() >> place & 1 == 1, byte < 0x20);
+                }
+            }
         }
 
         #[test]
