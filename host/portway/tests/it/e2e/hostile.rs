@@ -101,10 +101,18 @@ async fn check_reasons(project: &Project, deeds: &[(&str, End)]) {
     for (deed, end) in deeds {
         let deliveries = detail["deliveries"].as_array().unwrap();
         let delivery = deliveries.iter().find(|one| one["destination"] == *deed).unwrap();
-        if let End::Quarantined(words) = end {
-            let reason = delivery["reason"].as_str().unwrap_or_default();
-            assert_eq!(delivery["state"], "quarantined", "{deed}");
-            assert!(reason.contains(words), "{deed}: `{reason}` does not say `{words}`");
+        let reason = delivery["reason"].as_str().unwrap_or_default();
+        match end {
+            End::Quarantined(words) => {
+                assert_eq!(delivery["state"], "quarantined", "{deed}");
+                assert!(reason.contains(words), "{deed}: `{reason}` does not say `{words}`");
+            }
+            End::Stops => {
+                assert_eq!(delivery["state"], "pending", "{deed}");
+                let says_why = reason.contains("fuel") || reason.contains("memory");
+                assert!(says_why, "{deed}: `{reason}` does not say what was used up");
+            }
+            End::Counted => {}
         }
     }
 }
