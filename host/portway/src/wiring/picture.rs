@@ -21,8 +21,8 @@ pub fn counts<'a>(counts: impl IntoIterator<Item = (&'a str, u64)>) -> Vec<views
 }
 
 /// Ends of connections that an operator should hear of; the others are everyday.
-const CLOSED_EARLY: [&str; 7] =
-    ["fault", "too-large", "frame-timeout", "write-timeout", "unavailable", "slowed", "stop-timeout"];
+const CLOSED_EARLY: [&str; 6] =
+    ["too-large", "frame-timeout", "write-timeout", "unavailable", "slowed", "stop-timeout"];
 
 /// What a source did not take, by why: connections, frames, messages. A connection that was
 /// ended for a reason its plugin gave too is counted there.
@@ -35,6 +35,8 @@ pub fn refusals(source: &SourceStatus) -> Vec<views::Count> {
             all.push((code, *count));
         }
     }
+    // Not every fault ends a connection: it may be over already when its last answer is made.
+    all.push(("fault", source.faults));
     counts(all)
 }
 
