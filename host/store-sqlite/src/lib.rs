@@ -25,6 +25,7 @@ mod schema;
 mod script;
 mod store;
 mod suspect;
+mod transaction;
 mod view;
 mod writer;
 

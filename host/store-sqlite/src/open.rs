@@ -225,7 +225,7 @@ fn base_options(path: &Path) -> SqliteConnectOptions {
         .filename(path)
         .foreign_keys(false)
         .busy_timeout(Duration::from_secs(2))
-        .statement_cache_capacity(64)
+        .statement_cache_capacity(128)
         .thread_name(|number| format!("store-{number}"))
         .pragma("trusted_schema", "OFF")
         .pragma("temp_store", "MEMORY")

@@ -17,7 +17,7 @@ use crate::pair::Pairs;
 use crate::script::{IntArray, Script};
 
 /// Groups of equal results that get a statement of their own.
-const GROUPS_MAX: usize = 8;
+const GROUPS_MAX: usize = 4;
 /// Smaller groups go with the mixed ones.
 const GROUP_MIN: usize = 4;
 

@@ -97,6 +97,7 @@ macro_rules! conformance_cases {
             keeping:
                 numbers_are_never_given_twice
                 registering_names_the_same_again_changes_nothing
+                a_store_keeps_its_name
                 an_unclean_end_is_told_once
                 writes_outlive_the_process
                 a_mark_tells_whether_a_write_happened

@@ -20,7 +20,8 @@ pub enum Durability {
 
 /// One transaction. All of it is stored, or nothing.
 ///
-/// Applied in this order: messages, results, actions, suspects.
+/// Applied in this order: messages, results, actions, suspects. Results are for messages of earlier
+/// writes: nobody knew the numbers of these.
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
     /// Names this transaction; unique within a store, also over restarts.

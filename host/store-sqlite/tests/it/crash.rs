@@ -60,7 +60,7 @@ async fn what_was_stored_before_a_kill_is_there_after_it() {
 
 fn body(number: u64) -> Vec<u8> {
     // Every ninth is written in pieces.
-    let length = if number % 9 == 0 { (1 << 20) + 9 } else { 1000 };
+    let length = if number.is_multiple_of(9) { (1 << 20) + 9 } else { 1000 };
     number.to_le_bytes().into_iter().cycle().take(length).collect()
 }
 

@@ -50,6 +50,14 @@ pub async fn registering_names_the_same_again_changes_nothing(harness: &dyn Harn
     assert_ne!(names[0], names[1]);
 }
 
+pub async fn a_store_keeps_its_name(harness: &dyn Harness) {
+    let store = harness.open().await;
+    let name = store.register(&topology()).await.unwrap().store;
+    assert!(!name.is_empty());
+    let store = harness.reopen(store).await;
+    assert_eq!(store.register(&Topology::default()).await.unwrap().store, name);
+}
+
 pub async fn an_unclean_end_is_told_once(harness: &dyn Harness) {
     let store = harness.open().await;
     assert!(!store.register(&topology()).await.unwrap().unclean, "a new store");

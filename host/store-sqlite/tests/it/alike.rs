@@ -1,0 +1,200 @@
+//! The store on SQLite and the one in memory answer alike, whatever is done to them.
+//!
+//! Seeded sequences of batches go to both; every answer and everything that can be read is
+//! compared. A failure names its seed.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use portway_model::{
+    Answer, AttemptNo, DestinationId, Failure, InterfaceId, Key, Lane, MessageId, MessageStatus, Round,
+    Timestamp,
+};
+use portway_store::memory::MemoryStore;
+use portway_store::{
+    Action, ActionKind, Attempted, DedupeWindow, DeliveryResult, Durability, ListMessages, NewDelivery,
+    NewMessage, Registration, Settled, Store, Suspect, Topology, WriteBatch,
+};
+
+use crate::harness::{Folder, NOW, message};
+
+/// Numbers that look random and are the same for a seed (xorshift).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % limit.max(1)
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+const INTERFACES: u64 = 2;
+const DESTINATIONS: u64 = 5;
+
+fn topology() -> Topology {
+    let registration = |name: &str, destinations: &[&str]| Registration {
+        name: name.into(),
+        destinations: destinations.iter().map(|name| (*name).into()).collect(),
+    };
+    Topology { interfaces: vec![registration("a", &["p", "q", "r"]), registration("b", &["s", "t"])] }
+}
+
+fn new_message(dice: &mut Dice, now: Timestamp) -> NewMessage {
+    let mut new = message(vec![b'x'; dice.below(4) as usize]);
+    new.interface = InterfaceId(1 + dice.below(INTERFACES) as u32);
+    new.received_at = now;
+    if dice.one_in(60) {
+        new.draft.body = Bytes::from(vec![dice.below(3) as u8; (1 << 20) + 1]);
+    }
+    if dice.one_in(3) {
+        new.draft.dedupe = Key::new(&format!("key {}", dice.below(6)));
+        new.dedupe = (!dice.one_in(4)).then(|| DedupeWindow(Duration::from_secs(1 + dice.below(40))));
+    }
+    if dice.one_in(9) {
+        new.draft.doubt = Some(Failure::new("odd", format!("for reason {}", dice.below(2))));
+    }
+    let mask = dice.below(1 << DESTINATIONS);
+    let to = (0..DESTINATIONS).filter(|n| mask >> n & 1 == 1).map(|n| DestinationId(1 + n as u32));
+    let lanes = [0, 0, 1, 7, 1023, 1024, 1024];
+    let mut lane = || Lane::from_number(lanes[dice.below(lanes.len() as u64) as usize]).unwrap();
+    new.deliveries = to.map(|destination| NewDelivery { destination, lane: lane() }).collect();
+    new
+}
+
+fn result(dice: &mut Dice, last: u64, now: Timestamp) -> DeliveryResult {
+    let settled = match dice.below(12) {
+        0..5 => Settled::Sent(Answer::default()),
+        5 => Settled::Sent(Answer { code: "AA".into(), text: format!("answer {}", dice.below(99)) }),
+        6 => Settled::Routed((0..dice.below(3)).map(|_| new_message(dice, now)).collect()),
+        7 => Settled::Filtered("not ours".into()),
+        8 => Settled::Quarantined(Failure::new("bad", "no good")),
+        _ => {
+            let due_at = now + Duration::from_secs(dice.below(50));
+            Settled::Retry { due_at, failure: Failure::new("away", "not there") }
+        }
+    };
+    let attempted = Attempted { started_at: now, took: Duration::from_millis(dice.below(9)) };
+    DeliveryResult {
+        destination: DestinationId(1 + dice.below(DESTINATIONS) as u32),
+        // Mostly what is new, so that much of it counts.
+        message: MessageId(last.saturating_sub(dice.below(40)).max(1)),
+        round: Round(if dice.one_in(6) { 1 } else { 0 }),
+        attempts: AttemptNo(1 + dice.below(3) as u32),
+        settled,
+        attempted: (!dice.one_in(5)).then_some(attempted),
+    }
+}
+
+fn batch(dice: &mut Dice, mark: u64, last: u64, now: Timestamp) -> WriteBatch {
+    let some = |dice: &mut Dice| if dice.one_in(8) { 70 + dice.below(80) } else { dice.below(7) };
+    let messages = some(dice);
+    let results = if last == 0 { 0 } else { some(dice) };
+    let any = |dice: &mut Dice| MessageId(1 + dice.below(last + 2));
+    let kinds = [
+        ActionKind::Dismiss,
+        ActionKind::Resend { keep_lane: false },
+        ActionKind::Resend { keep_lane: true },
+    ];
+    let action = |dice: &mut Dice| Action {
+        message: any(dice),
+        destination: dice.one_in(2).then(|| DestinationId(1 + dice.below(DESTINATIONS) as u32)),
+        kind: kinds[dice.below(3) as usize],
+        author: "ann".into(),
+        reason: format!("reason {}", dice.below(9)),
+    };
+    let suspect = |dice: &mut Dice| Suspect {
+        destination: DestinationId(1 + dice.below(DESTINATIONS) as u32),
+        message: any(dice),
+    };
+    WriteBatch {
+        mark,
+        now,
+        durability: if dice.one_in(2) { Durability::Strict } else { Durability::Relaxed },
+        messages: (0..messages).map(|_| new_message(dice, now)).collect(),
+        results: (0..results).map(|_| result(dice, last, now)).collect(),
+        actions: (0..dice.below(3)).map(|_| action(dice)).collect(),
+        suspects: (0..dice.below(3)).map(|_| suspect(dice)).collect(),
+    }
+}
+
+/// Everything that can be read, as one text.
+async fn told(store: &dyn Store, last: u64, now: Timestamp) -> String {
+    let mut told = format!("{:?}\n", store.destinations_with_work().await.unwrap());
+    for n in 0..=DESTINATIONS {
+        let to = DestinationId(n as u32);
+        told += &format!("{to} heads {:?}\n", store.lane_heads(to).await.unwrap());
+        told += &format!("{to} held {:?}\n", store.held_heads(to).await.unwrap());
+        for lane in [0, 1, 7, 1023, 1024] {
+            let lane = Lane::from_number(lane).unwrap();
+            let after = MessageId(last / 3);
+            told += &format!("{to} {lane:?} {:?}\n", store.read_lane(to, lane, after, 20).await.unwrap());
+        }
+        told +=
+            &format!("{to} due {:?}\n", store.read_due(to, now + Duration::from_secs(25), 9).await.unwrap());
+        told += &format!("{to} next {:?}\n", store.next_due(to, now).await.unwrap());
+    }
+    told += &format!("{:?}\n", store.list_queues().await.unwrap());
+    let all: Vec<MessageId> = (last.saturating_sub(50)..=last + 1).map(MessageId).collect();
+    for loaded in store.load_messages(&all).await.unwrap() {
+        told += &format!("{} {} {:?}\n", loaded.id, loaded.body.len(), loaded.body.first());
+    }
+    for status in [None, Some(MessageStatus::Quarantined), Some(MessageStatus::Pending)] {
+        let list = ListMessages { status, limit: 30, ..ListMessages::default() };
+        told += &format!("{:?}\n", store.list_messages(&list).await.unwrap());
+    }
+    for id in all.iter().step_by(7) {
+        told += &format!("{id} {:?}\n", store.get_message(*id).await.unwrap());
+        told += &format!("{:?}\n", store.list_deliveries(*id).await.unwrap());
+        told += &format!("{:?}\n", store.list_attempts(*id).await.unwrap());
+        told += &format!("{:?}\n", store.list_actions(*id).await.unwrap());
+    }
+    told
+}
+
+#[tokio::test]
+async fn both_stores_answer_alike() {
+    let seeds: Vec<u64> = match std::env::var("PORTWAY_TEST_SEED") {
+        Ok(seed) => vec![seed.parse().unwrap()],
+        Err(_) => (1..=8).collect(),
+    };
+    for seed in seeds {
+        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let folder = Folder::new();
+        let sqlite = portway_store_sqlite::SqliteStore::open(folder.settings()).await.unwrap();
+        let memory = MemoryStore::default();
+        let registered = sqlite.register(&topology()).await.unwrap();
+        assert_eq!(registered.interfaces, memory.register(&topology()).await.unwrap().interfaces);
+        let (mut now, mut last) = (NOW, 0);
+        for mark in 1..=40 {
+            now = now + Duration::from_secs(dice.below(9));
+            let batch = batch(&mut dice, mark, last, now);
+            let outcome = sqlite.write(batch.clone()).await.unwrap();
+            let expected = format!("{:?}", memory.write(batch).await.unwrap());
+            assert_eq!(format!("{outcome:?}"), expected, "seed {seed}, write {mark}");
+            let found = sqlite.find_mark(mark).await.unwrap().unwrap();
+            assert_eq!(format!("{found:?}"), expected, "seed {seed}, mark {mark}");
+            let newest = ListMessages { limit: 1, ..ListMessages::default() };
+            let newest = memory.list_messages(&newest).await.unwrap();
+            last = newest.items.first().map_or(last, |message| message.id.0);
+            if mark % 3 != 0 {
+                continue;
+            }
+            let (is, should) = (told(&sqlite, last, now).await, told(&memory, last, now).await);
+            for (is, should) in is.lines().zip(should.lines()) {
+                assert_eq!(is, should, "seed {seed}, after write {mark}");
+            }
+            assert_eq!(is.len(), should.len());
+            if dice.one_in(6) {
+                let (interface, before) = (InterfaceId(1 + dice.below(INTERFACES) as u32), now);
+                let removed = sqlite.prune(interface, before, now, 1000).await.unwrap();
+                assert_eq!(removed, memory.prune(interface, before, now, 1000).await.unwrap(), "seed {seed}");
+            }
+        }
+    }
+}
