@@ -48,7 +48,7 @@ enum Part {
 
 /// `{k}` key, `{n}` sequence, `{t}` time, `{1}` to `{5}` results. Twelve segments.
 const SEGMENTS: [&str; 11] = [
-    "MSH|^~\\&|LABCORE|CENTRAL LABORATORY|WARDVIEW|GENERAL HOSPITAL|{t}||ORU^R01^ORU_R01|{k}-{n}|P|2.5.1|||||||UNICODE UTF-8",
+    "MSH|^~\\&|LABCORE|CENTRAL LABORATORY|WARDVIEW|GENERAL HOSPITAL|{t}||ORU^R01^ORU_R01|{k}-{n}|P|2.5.1||||||UNICODE UTF-8",
     "PID|1||{k}^^^GENERAL HOSPITAL^MR||Lindström^Ada^Maria^^^^L||19701231|F|||Harbour Street 17^^Newport^^NP1 2AB^GB^H||^PRN^PH^^44^1633^555017||en|M||{k}01",
     "PV1|1|I|MED3^312^B^GENERAL HOSPITAL^^N^MAIN^3||||1842^Okafor^Chidi^^^Dr^^^STAFF^L|2207^Hansen^Grete^^^Dr^^^STAFF^L||MED||||ADM|A0|||||||||||||||||||||||||||||20261128074500",
     "ORC|RE|ORD{n}^WARDVIEW|{k}-{n}^LABCORE||CM||||20261128080000|NURSE7^Meyer^Eva||1842^Okafor^Chidi^^^Dr",

@@ -54,19 +54,19 @@ impl PluginCatalog {
         PluginCatalog { by_path: project.plugins.iter().map(look).collect() }
     }
 
-    /// The component behind a name in a role; one by path comes first.
+    /// The component behind a name in a role. One by path comes first where it can stand in the
+    /// role; a `mllp` sender by path leaves the `mllp` source that comes with Portway alone.
     pub fn find(&self, role: Role, name: &str) -> Result<Component, FindError> {
-        let component = match self.by_path.get(name) {
-            Some(component) => component.clone().map_err(FindError::Bad)?,
-            None => match embedded::find(role, name) {
-                FirstParty::Found(bytes) => look_at(name, bytes.into()).map_err(FindError::Bad)?,
-                FirstParty::NotBuilt => return Err(FindError::NotBuilt { name: name.into() }),
-                FirstParty::Unknown => return Err(FindError::Unknown { role, name: name.into() }),
-            },
+        let by_path = self.by_path.get(name).cloned().transpose().map_err(FindError::Bad)?;
+        let kind = match by_path {
+            Some(component) if fits(component.manifest.kind, role) => return Ok(component),
+            other => other.map(|component| component.manifest.kind),
         };
-        match fits(component.manifest.kind, role) {
-            true => Ok(component),
-            false => Err(FindError::Kind { name: name.into(), kind: component.manifest.kind, role }),
+        match (embedded::find(role, name), kind) {
+            (FirstParty::Found(bytes), _) => look_at(name, bytes.into()).map_err(FindError::Bad),
+            (FirstParty::NotBuilt, None) => Err(FindError::NotBuilt { name: name.into() }),
+            (_, Some(kind)) => Err(FindError::Kind { name: name.into(), kind, role }),
+            (FirstParty::Unknown, None) => Err(FindError::Unknown { role, name: name.into() }),
         }
     }
 }
