@@ -15,6 +15,8 @@ use crate::layout::Place;
 
 /// Results in one commit.
 const BATCH_RESULTS_MAX: usize = 8_192;
+/// More results than this do not wait for a batch to ride with.
+const RIDERS_MAX: usize = 256;
 /// Results that were written are flushed at the latest after this time, if nothing else flushes.
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
 
@@ -50,6 +52,8 @@ pub(crate) struct Completer {
     ledger: Vec<Unflushed>,
     /// Destinations with written results, each once.
     written: Vec<Place>,
+    /// When the oldest result that is not taken was accepted.
+    oldest_waiting: Option<Duration>,
     oldest_written: Option<Duration>,
     unflushed_max: u32,
     over_half: usize,
@@ -88,6 +92,7 @@ impl Completer {
             suspects: VecDeque::new(),
             ledger: vec![Unflushed::default(); destinations],
             written: Vec::new(),
+            oldest_waiting: None,
             oldest_written: None,
             unflushed_max: u32::try_from(unflushed_max).unwrap_or(u32::MAX).max(1),
             over_half: 0,
@@ -95,7 +100,8 @@ impl Completer {
     }
 
     /// Accepts a result: the lane may go on.
-    pub fn accept(&mut self, finished: Finished) {
+    pub fn accept(&mut self, finished: Finished, monotonic: Duration) {
+        self.oldest_waiting.get_or_insert(monotonic);
         let half = self.half();
         if let Some(entry) = self.ledger.get_mut(finished.place) {
             entry.accepted += 1;
@@ -144,6 +150,12 @@ impl Completer {
         routes || !self.results.is_empty() || !self.actions.is_empty() || !self.suspects.is_empty()
     }
 
+    /// When the oldest result that waits was accepted; none: something waits that should not.
+    pub fn oldest_result(&self) -> Option<Duration> {
+        let can_wait = self.actions.is_empty() && self.suspects.is_empty() && self.results.len() < RIDERS_MAX;
+        self.oldest_waiting.filter(|_| can_wait)
+    }
+
     /// Whether the next write must flush for the sake of results.
     pub fn wants_flush(&self, monotonic: Duration) -> bool {
         self.over_half > 0 || self.flush_at().is_some_and(|at| at <= monotonic)
@@ -165,6 +177,7 @@ impl Completer {
         let count = self.results.len().min(BATCH_RESULTS_MAX);
         share.results.extend(self.results.drain(..count));
         if self.results.is_empty() {
+            self.oldest_waiting = None;
             share.actions.extend(self.actions.drain(..));
             share.suspects.extend(self.suspects.drain(..));
         }
@@ -249,12 +262,12 @@ mod tests {
         let mut completer = Completer::new(1, 8);
         for message in 0..4 {
             assert!(!completer.wants_flush(SOON));
-            completer.accept(sent(message));
+            completer.accept(sent(message), SOON);
         }
         assert!(completer.wants_flush(SOON));
         assert_eq!(completer.take(StoreRoom::Free).results.len(), 4);
         (0..4).for_each(|_| completer.wrote(0, SOON));
-        completer.accept(sent(5));
+        completer.accept(sent(5), SOON);
         assert_eq!(completer.room(0), 3);
         assert_eq!(completer.flushed(), [0]);
         assert_eq!(completer.room(0), 7);
@@ -264,7 +277,7 @@ mod tests {
     #[test]
     fn what_is_written_is_flushed_after_a_while_without_other_work() {
         let mut completer = Completer::new(1, 8);
-        completer.accept(sent(1));
+        completer.accept(sent(1), SOON);
         completer.wrote(0, SOON);
         assert_eq!(completer.flush_at(), Some(SOON + FLUSH_AFTER));
         assert!(completer.wants_flush(SOON + FLUSH_AFTER));
@@ -277,9 +290,9 @@ mod tests {
         let mut completer = Completer::new(1, 8);
         let mut route = sent(1);
         route.result.settled = Settled::Routed(Vec::new());
-        completer.accept(route);
+        completer.accept(route, SOON);
         assert!(!completer.has_work(StoreRoom::Full));
-        completer.accept(sent(2));
+        completer.accept(sent(2), SOON);
         assert_eq!(completer.take(StoreRoom::Full).results.len(), 1);
         assert_eq!(completer.take(StoreRoom::Free).results.len(), 1);
     }

@@ -18,6 +18,7 @@ use crate::dispatcher::{Ctx, Dispatcher, Starts};
 use crate::event::{ActError, Effect, EngineError, Event, Submission, Ticket};
 use crate::fate::Fate;
 use crate::gate::Gate;
+use crate::gather::{Gather, Waiting};
 use crate::housekeeping::Housekeeping;
 use crate::intake::{Intake, Room, Seat};
 use crate::layout::Layout;
@@ -50,6 +51,7 @@ pub struct Core {
     committer: Committer,
     dispatcher: Dispatcher,
     housekeeping: Housekeeping,
+    gather: Gather,
     phase: Phase,
     /// Why no message is taken.
     closed: Option<Failure>,
@@ -86,6 +88,7 @@ impl Core {
             committer: Committer::new(seeds.next_u64()),
             dispatcher: Dispatcher::new(&layout, seeds.next_u64(), last_end == LastEnd::Unclean),
             housekeeping: Housekeeping::new(&layout, at.monotonic),
+            gather: Gather::new(),
             phase: Phase::Running,
             closed: None,
             counts: IntakeCounts::default(),
@@ -186,6 +189,7 @@ impl Core {
             self.committer.patience_until(),
             self.completer.flush_at(),
             Some(self.housekeeping.wake_at()),
+            self.gathers_until(),
             stop_until,
         ];
         // What is due by now waits for an event, not for time.
@@ -314,12 +318,37 @@ impl Core {
         if self.intake.waiting() == 0 && !self.completer.has_work(room) && !wants_flush && !is_probe {
             return;
         }
+        if !is_probe && self.gathers_until().is_some() {
+            return;
+        }
+        if self.intake.waiting() > 0 {
+            self.gather.formed(self.intake.submissions());
+        }
         let mut batch = Batch::from_share(self.completer.take(room));
         if wants_flush {
             batch.durability = Durability::Strict;
         }
         self.take_messages(&mut batch);
         self.write(batch);
+    }
+
+    /// Until when the next batch waits for what is about to come.
+    fn gathers_until(&self) -> Option<Duration> {
+        let is_free = self.committer.is_free(self.at.monotonic) && self.phase == Phase::Running;
+        let submissions = self.intake.submissions();
+        let oldest_result = self.completer.oldest_result();
+        let is_full = self.intake.waiting() >= self.layout.limits.batch_messages_max;
+        let rides = oldest_result.is_some() && !self.completer.wants_flush(self.at.monotonic);
+        if !is_free || is_full || (submissions == 0 && !rides) {
+            return None;
+        }
+        self.gather.waits_until(Waiting { submissions, oldest_result }, self.at.monotonic)
+    }
+
+    /// Whether the next batch waits for sources for less time than a timer can tell: look again
+    /// as soon as everything else had its turn.
+    pub fn is_gathering(&self) -> bool {
+        self.intake.submissions() > 0 && self.gathers_until().is_some()
     }
 
     fn take_messages(&mut self, batch: &mut Batch) {

@@ -25,6 +25,7 @@ pub(crate) struct Intake {
     waiters: Vec<Option<Waiter>>,
     free: Vec<usize>,
     waiting: usize,
+    submissions: usize,
 }
 
 /// Which message of which waiter a fate belongs to. They need not come in order: of a message whose
@@ -76,12 +77,18 @@ impl Intake {
             waiters: Vec::new(),
             free: Vec::new(),
             waiting: 0,
+            submissions: 0,
         }
     }
 
     /// Messages that wait.
     pub fn waiting(&self) -> usize {
         self.waiting
+    }
+
+    /// Submissions of which some message waits.
+    pub fn submissions(&self) -> usize {
+        self.submissions
     }
 
     /// Nobody waits for an answer.
@@ -107,6 +114,7 @@ impl Intake {
         let next = Seat { waiter: number, index: 0 };
         queue.push_back(Waiting { next, received_at, drafts: drafts.into_iter() });
         self.waiting += expected;
+        self.submissions += 1;
     }
 
     /// Takes drafts in turns until the room is used up; at least one if any waits.
@@ -118,7 +126,9 @@ impl Intake {
             let bytes_until = (bytes + TURN_BYTES).min(room.bytes);
             let Some(queue) = self.sources.get_mut(source) else { continue };
             while taken.len() < until && (taken.is_empty() || bytes < bytes_until) {
+                let before = queue.len();
                 let Some(next) = take_one(source, queue) else { break };
+                self.submissions -= before - queue.len();
                 bytes += next.draft.body.len();
                 taken.push(next);
             }
@@ -159,7 +169,7 @@ impl Intake {
                 waiting.next.index += 1;
             }
         }
-        self.waiting = 0;
+        (self.waiting, self.submissions) = (0, 0);
         answers
     }
 }

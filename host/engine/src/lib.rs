@@ -11,6 +11,7 @@ mod dispatcher;
 mod event;
 mod fate;
 mod gate;
+mod gather;
 mod handle;
 mod housekeeping;
 mod intake;

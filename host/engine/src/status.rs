@@ -52,6 +52,8 @@ pub struct CommitStatus {
     /// Time since the start of the engine.
     pub elapsed: Duration,
     pub failures: u64,
+    /// The time of the last commit.
+    pub last: Duration,
 }
 
 /// Limits in use.
@@ -134,6 +136,7 @@ impl CommitStatus {
 
     pub(crate) fn record(&mut self, took: Duration) {
         self.commits += 1;
+        self.last = took;
         self.busy += took;
         let scaled = took.as_micros() / 64;
         let bucket = (u128::BITS - scaled.leading_zeros()) as usize;

@@ -32,10 +32,17 @@ impl Core {
     }
 
     fn committed(&mut self, batch: Batch, outcome: WriteOutcome) {
+        let had_messages = !batch.messages.is_empty();
+        let answered_before = self.out.len();
         let mut hints: Vec<(MessageId, NewMessage)> = Vec::with_capacity(batch.messages.len());
         for ((seat, message), outcome) in batch.messages.into_iter().zip(outcome.messages) {
             hints.extend(stored_id(&outcome).map(|id| (id, message)));
             self.tell(seat, fate(&outcome));
+        }
+        if had_messages {
+            let answered = self.out.len() - answered_before;
+            let took = self.committer.status.last;
+            self.gather.committed(took, answered, self.intake.submissions(), self.at.monotonic);
         }
         for (finished, outcome) in batch.results.into_iter().zip(outcome.results) {
             self.written(finished, outcome, &mut hints);

@@ -169,7 +169,8 @@ impl Destination {
             Some(state) => state.unwritten += 1,
             None => self.apart.accepted(),
         }
-        ctx.completer.accept(Finished { place: self.place, lane, origin, result, refusals: 0 });
+        let finished = Finished { place: self.place, lane, origin, result, refusals: 0 };
+        ctx.completer.accept(finished, ctx.at.monotonic);
     }
 
     /// A delivery was quarantined: its lane may have to wait for an operator.
