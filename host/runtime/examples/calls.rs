@@ -1,17 +1,20 @@
 //! What a call costs: `cargo run --release -p portway-runtime --example calls`.
 //!
 //! Transforms in batches of 1, 64 and 256, and a stream source's `receive` and `settle`, one
-//! message a call and 32 a call, on one core. Prints one line a case.
+//! message a call and 32 a call, on one core. Prints one line a case, in processor time, so
+//! that other work on the machine counts less.
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on has nothing to say")]
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use portway_model::{AttemptNo, Attributes, Envelope, MessageId, Timestamp};
+use portway_net::folder::{Access, FolderGrant};
 use portway_runtime::{
-    Batch, Connection, Fate, Opening, Plugin, Receipt, Runtime, RuntimeSettings, SourceItem, StreamSource,
+    Batch, Fate, Grant, Grants, Opening, Plugin, Receipt, Runtime, RuntimeSettings, SourceItem,
 };
 
 const TIME: Duration = Duration::from_secs(2);
@@ -32,10 +35,37 @@ async fn main() {
     if let Some(plugin) = load(&runtime, "plugins", "mllp-source").await {
         source(&plugin, settings, frame).await;
     }
+    if let Some(plugin) = load(&runtime, "plugins", "file-sender").await {
+        instances(&plugin).await;
+    }
     let line = Bytes::from(format!("{}\n", "x".repeat(1_700)));
     if let Some(plugin) = load(&runtime, "plugins-test", "hostile-stream-source").await {
         source(&plugin, r#"{"deed": "none"}"#, line).await;
     }
+}
+
+/// What instances of their own cost that have been opened and wait.
+async fn instances(plugin: &Plugin) {
+    let count = 500;
+    let before = resident_kib();
+    let mut senders = Vec::new();
+    for n in 0..count {
+        let path = std::env::temp_dir().join(format!("portway-{n}"));
+        let grant = Grant::Folder(FolderGrant { path, access: Access::Write });
+        let settings = r#"{"mode": "append", "file": "f"}"#;
+        let grants = Grants(BTreeMap::from([("folder".to_owned(), grant)]));
+        let sender = plugin.sender(Opening { grants, ..Opening::new("bench", "bench", settings) }).unwrap();
+        sender.check().await.unwrap();
+        senders.push(sender);
+    }
+    let kib = resident_kib() - before;
+    println!("{}: {count} instances, {} KiB each", plugin.name(), kib / count);
+}
+
+fn resident_kib() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().split(' ').next().unwrap().parse().unwrap()
 }
 
 async fn load(runtime: &Runtime, folder: &str, name: &str) -> Option<Plugin> {
@@ -68,16 +98,16 @@ async fn transform(plugin: &Plugin, settings: &str, size: usize) {
         timeout: Duration::from_secs(30),
         messages: messages.collect(),
     };
-    let started = Instant::now();
-    let (mut count, mut fuel) = (0_u64, 0);
-    while started.elapsed() < TIME {
+    let mut meter = Meter::start();
+    let mut fuel = 0;
+    while meter.goes_on() {
         for _ in 0..16 {
             let call = transformer.transform(&batch).await;
             fuel = call.fuel / size as u64;
-            count += call.result.unwrap().len() as u64;
+            meter.count += call.result.unwrap().len() as u64;
         }
     }
-    say(&format!("{} transform, {size} a call", plugin.name()), started.elapsed(), count, fuel);
+    meter.say(&format!("{} transform, {size} a call ({fuel} fuel)", plugin.name()));
 }
 
 async fn source(plugin: &Plugin, settings: &str, frame: Bytes) {
@@ -85,47 +115,64 @@ async fn source(plugin: &Plugin, settings: &str, frame: Bytes) {
     let mut connection = source.accept(Attributes::default(), 0).await.unwrap();
     for frames in [1, 32] {
         let chunk = Bytes::from(frame.repeat(frames));
-        let started = Instant::now();
-        let (mut count, mut receiving) = (0_u64, Duration::ZERO);
-        while started.elapsed() < TIME {
+        let mut receipts = Vec::new();
+        let mut meter = Meter::start();
+        while meter.goes_on() {
             for _ in 0..64 {
-                let before = Instant::now();
                 let items = connection.receive(chunk.clone()).await.unwrap();
-                receiving += before.elapsed();
-                count += answer(&source, items).await;
+                meter.count += items.len() as u64;
+                receipts = items.into_iter().map(receipt).collect();
             }
         }
-        assert_eq!(kept(&connection), 0);
-        let name = plugin.name();
-        say(&format!("{name} receive, {frames} a call"), receiving, count, 0);
-        say(&format!("{name} receive and settle, {frames} a call"), started.elapsed(), count, 0);
+        assert_eq!(connection.kept_bytes(), 0);
+        meter.say(&format!("{} receive, {frames} a call", plugin.name()));
+        let mut meter = Meter::start();
+        while meter.goes_on() {
+            for _ in 0..64 {
+                meter.count += receipts.len() as u64;
+                assert!(!source.settle(receipts.clone()).await.unwrap().bytes.is_empty());
+            }
+        }
+        meter.say(&format!("{} settle, {frames} a call", plugin.name()));
     }
 }
 
-async fn answer(source: &StreamSource, items: Vec<SourceItem>) -> u64 {
-    let receipts: Vec<Receipt> = items
-        .into_iter()
-        .map(|item| match item {
-            SourceItem::Message { ticket, .. } => Receipt { fate: Fate::Stored(MessageId(1)), ticket },
-            SourceItem::Refused { ticket, .. } | SourceItem::Control { ticket } => {
-                Receipt { fate: Fate::Noted, ticket }
-            }
-        })
-        .collect();
-    let count = receipts.len() as u64;
-    assert!(!source.settle(receipts).await.unwrap().bytes.is_empty());
-    count
+fn receipt(item: SourceItem) -> Receipt {
+    match item {
+        SourceItem::Message { ticket, .. } => Receipt { fate: Fate::Stored(MessageId(1)), ticket },
+        SourceItem::Refused { ticket, .. } | SourceItem::Control { ticket } => {
+            Receipt { fate: Fate::Noted, ticket }
+        }
+    }
 }
 
-fn kept(connection: &Connection) -> usize {
-    connection.kept_bytes()
+/// Counts against the processor time of this thread.
+struct Meter {
+    started: Instant,
+    ran_ns: u64,
+    count: u64,
 }
 
-fn say(case: &str, time: Duration, count: u64, fuel: u64) {
-    let micros = time.as_secs_f64() * 1e6 / count as f64;
-    println!("{case}: {micros:.2} µs a message, {:.0}/s, {fuel} fuel", 1e6 / micros);
+impl Meter {
+    fn start() -> Meter {
+        Meter { started: Instant::now(), ran_ns: ran_ns(), count: 0 }
+    }
+
+    fn goes_on(&self) -> bool {
+        self.started.elapsed() < TIME
+    }
+
+    fn say(self, case: &str) {
+        let micros = (ran_ns() - self.ran_ns) as f64 / 1e3 / self.count as f64;
+        println!("{case}: {micros:.2} µs a message, {:.0}/s", 1e6 / micros);
+    }
 }
 
+/// What the system says this thread has run.
+fn ran_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    text.split(' ').next().unwrap().parse().unwrap()
+}
 /// A result of about 1.7 KB.
 fn oru(id: u64) -> String {
     let mut message = format!(

@@ -7,7 +7,7 @@ use wasmparser::{Encoding, Parser, Payload};
 
 use crate::fault_text::shortened;
 use crate::load::LoadError;
-use crate::manifest::{Manifest, PluginKind, SECTION};
+use crate::manifest::{Manifest, ManifestError, PluginKind, SECTION};
 use crate::settings::COMPONENT_BYTES_MAX;
 
 /// The contract this engine speaks: minor versions below 1.0 exclude each other.
@@ -93,6 +93,10 @@ impl<'a> Surface<'a> {
                     }
                 }
                 Payload::CustomSection(section) if depth == 0 && section.name() == SECTION => {
+                    if surface.manifest.is_some() {
+                        let source = ManifestError::Twice;
+                        return Err(LoadError::Manifest { plugin: name.into(), source });
+                    }
                     surface.manifest = Some(section.data());
                 }
                 _ => {}

@@ -80,6 +80,8 @@ pub struct WantedLimits {
 /// Why a manifest cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
+    #[error("is there twice")]
+    Twice,
     #[error("is longer than {BYTES_MAX} bytes")]
     TooLong,
     #[error("is no text in UTF-8")]

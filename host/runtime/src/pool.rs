@@ -3,6 +3,7 @@
 //! A call takes an instance out and gives it back sound; a call that faults or is cancelled
 //! drops it. Calls side by side get instances of their own up to a limit, and wait beyond it.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -82,10 +83,14 @@ impl Pool {
     fn take_idle(&self, id: u64) -> Option<Instance> {
         let mut idle = self.lock();
         // The last one given back is the warmest.
-        match idle.iter().rposition(|instance| instance.has_open(id)) {
+        let taken = match idle.iter().rposition(|instance| instance.has_open(id)) {
             Some(at) => Some(idle.swap_remove(at)),
             None => idle.pop(),
+        };
+        if taken.is_some() {
+            self.plugin.runtime.idle.fetch_sub(1, Ordering::Relaxed);
         }
+        taken
     }
 
     /// Drops what has been idle for so long; returns how many.
@@ -96,6 +101,7 @@ impl Pool {
             idle.extract_if(.., |instance| now.saturating_sub(instance.idle_since) >= idle_for).collect();
         let left = idle.len();
         drop(idle);
+        self.plugin.runtime.idle.fetch_sub(before - left, Ordering::Relaxed);
         // Outside the lock: giving memory back to the system takes its time.
         drop(released);
         before - left + self.seats.release_idle(idle_for, now)
@@ -106,6 +112,13 @@ impl Pool {
     }
 }
 
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let idle = std::mem::take(self.idle.get_mut().unwrap_or_else(PoisonError::into_inner));
+        self.plugin.runtime.idle.fetch_sub(idle.len(), Ordering::Relaxed);
+    }
+}
+
 impl Lease {
     /// Gives the instance back after a call that ended well.
     pub fn give_back(mut self, isolation: Isolation) {
@@ -113,7 +126,12 @@ impl Lease {
         if isolation == Isolation::Call || self.instance.is_worn() {
             return;
         }
-        self.instance.idle_since = self.pool.plugin.runtime.settings.clock.monotonic();
+        let runtime = &self.pool.plugin.runtime;
+        if runtime.idle.load(Ordering::Relaxed) >= runtime.settings.instances_idle_max {
+            return;
+        }
+        self.instance.idle_since = runtime.settings.clock.monotonic();
+        runtime.idle.fetch_add(1, Ordering::Relaxed);
         self.pool.lock().push(self.instance);
     }
 }

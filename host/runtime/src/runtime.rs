@@ -1,6 +1,7 @@
 //! The runtime: one engine, one linker, and the places for instances that all plugins share.
 
 use std::io;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub(crate) struct RuntimeInner {
     pub linker: Linker<Guest>,
     pub native: NativeCode,
     pub settings: RuntimeSettings,
+    /// Instances that wait in pools.
+    pub idle: AtomicUsize,
     places: Arc<Semaphore>,
     pools: Mutex<Vec<Weak<Pool>>>,
 }
@@ -54,7 +57,17 @@ impl Runtime {
             NativeCode::new(&engine, settings.cache_dir.clone(), compiler).map_err(RuntimeError::Cache)?;
         let places = Arc::new(Semaphore::new(settings.instances_max.max(1)));
         let pools = Mutex::default();
-        Ok(Runtime { inner: Arc::new(RuntimeInner { engine, linker, native, settings, places, pools }) })
+        Ok(Runtime {
+            inner: Arc::new(RuntimeInner {
+                engine,
+                linker,
+                native,
+                settings,
+                idle: AtomicUsize::new(0),
+                places,
+                pools,
+            }),
+        })
     }
 
     /// Makes a plugin of a component's bytes; `name` is what the project calls it.

@@ -21,6 +21,9 @@ pub struct RuntimeSettings {
     pub instances_max: usize,
     /// Instances of one plugin under one set of grants and limits.
     pub instances_per_pool_max: usize,
+    /// Instances kept without work, over all plugins: some 80 KiB each. Beyond it one is dropped
+    /// when its call ends, so that a thousand destinations cost no more than what is busy.
+    pub instances_idle_max: usize,
     /// An instance without work for so long is dropped by [`crate::Runtime::release_idle`].
     pub instance_idle: Duration,
     pub clock: Arc<dyn RuntimeClock>,
@@ -59,6 +62,7 @@ impl Default for RuntimeSettings {
             compile: CompileMode::InProcess,
             instances_max: 1024,
             instances_per_pool_max: 64,
+            instances_idle_max: 128,
             instance_idle: Duration::from_secs(60),
             clock: Arc::new(SystemClock::default()),
             connector: Connector::default(),

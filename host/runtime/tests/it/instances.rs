@@ -10,7 +10,7 @@ use portway_runtime::{
     CallError, CallLimits, Grant, Grants, Isolation, Opening, Plugin, Runtime, RuntimeSettings,
 };
 
-use crate::support::{batch, component, deed, deed_with, limits, settings};
+use crate::support::{batch, bytes_batch, component, deed, deed_with, limits, settings};
 
 /// A runtime of its own, so that instances can be counted.
 async fn alone(settings: RuntimeSettings) -> (Runtime, Plugin) {
@@ -145,4 +145,44 @@ async fn idle_instances_make_room_and_are_released() {
     assert_eq!(runtime.release_idle(), 1);
     assert_eq!(runtime.instances(), 0);
     assert!(first.transform(&batch(&["x"])).await.result.is_ok());
+}
+
+#[tokio::test]
+async fn only_so_many_instances_wait_for_work() {
+    let (runtime, plugin) = alone(RuntimeSettings { instances_idle_max: 3, ..settings() }).await;
+    let opening = |n: usize| deed_with("none", "", CallLimits { memory_bytes: (32 + n) << 20, ..limits() });
+    let transformers: Vec<_> = (0..10).map(|n| plugin.transformer(opening(n)).unwrap()).collect();
+    for transformer in &transformers {
+        assert!(transformer.transform(&batch(&["x"])).await.result.is_ok());
+    }
+    assert_eq!(runtime.instances(), 3);
+    drop(transformers);
+    assert_eq!(runtime.instances(), 0);
+    passes(&plugin, deed("none", "")).await;
+}
+
+#[tokio::test]
+async fn an_instance_is_replaced_after_some_ten_thousand_calls() {
+    let (_runtime, plugin) = alone(settings()).await;
+    let transformer = plugin.transformer(deed("none", "")).unwrap();
+    let one = batch(&["x"]);
+    for calls in 0..13_000 {
+        assert!(transformer.transform(&one).await.result.is_ok());
+        assert!(calls > 7_000 || plugin.counts().instances == 1, "replaced after {calls}");
+    }
+    assert_eq!(plugin.counts().instances, 2);
+}
+
+#[tokio::test]
+async fn an_instance_near_its_memory_limit_is_replaced_before_it_faults() {
+    let (_runtime, plugin) = alone(settings()).await;
+    let limits = CallLimits { memory_bytes: 16 << 20, ..limits() };
+    let transformer = plugin.transformer(deed_with("none", "", limits)).unwrap();
+    let mut kib = 256;
+    while plugin.counts().instances < 2 {
+        let large = bytes_batch(vec![vec![b'x'; kib << 10].into()]);
+        assert!(transformer.transform(&large).await.result.is_ok(), "{kib} KiB");
+        kib += 128;
+    }
+    assert_eq!(plugin.counts().faults, 0);
 }

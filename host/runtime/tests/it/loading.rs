@@ -2,7 +2,7 @@
 
 use portway_runtime::LoadError;
 
-use crate::support::{component, runtime, with_manifest};
+use crate::support::{component, custom_section, runtime, with_manifest};
 
 async fn refused(bytes: &[u8]) -> LoadError {
     match runtime().load("acme", bytes).await {
@@ -86,6 +86,10 @@ async fn an_unknown_kind_is_named() {
 async fn a_manifest_is_needed_and_must_be_true() {
     let error = refused(&with_manifest(transform(), "")).await;
     assert!(matches!(error, LoadError::NoManifest { .. }), "{error}");
+    let mut twice = transform();
+    twice.extend(custom_section("portway:manifest", b"kind = 'sender'"));
+    let error = refused(&twice).await;
+    assert_eq!(error.to_string(), "the manifest of plugin `acme` is there twice");
     let error = refused(&with_manifest(transform(), "name = 7")).await;
     assert!(matches!(error, LoadError::Manifest { .. }), "{error}");
     let manifest = |kind, contract| {

@@ -166,7 +166,8 @@ pub fn with_manifest(mut component: Vec<u8>, manifest: &str) -> Vec<u8> {
     component
 }
 
-fn custom_section(name: &str, content: &[u8]) -> Vec<u8> {
+/// A custom section as it stands in a component.
+pub fn custom_section(name: &str, content: &[u8]) -> Vec<u8> {
     let leb = |mut number: usize| {
         let mut bytes = Vec::new();
         loop {
