@@ -13,8 +13,8 @@ use portway_store::{Action, DeliveryResult, NewMessage, Settled, Suspect};
 use crate::event::{RunId, Ticket};
 use crate::layout::Place;
 
-/// Results in one commit.
-const BATCH_RESULTS_MAX: usize = 8_192;
+/// Results in one commit: more would keep the messages of the next one waiting.
+const BATCH_RESULTS_MAX: usize = 2_048;
 /// More results than this do not wait for a batch to ride with.
 const RIDERS_MAX: usize = 256;
 /// Results that were written are flushed at the latest after this time, if nothing else flushes.

@@ -16,6 +16,7 @@ use crate::committer::{Batch, Committer};
 use crate::completer::{Completer, StoreRoom};
 use crate::dispatcher::{Ctx, Dispatcher, Starts};
 use crate::event::{ActError, Effect, EngineError, Event, Submission, Ticket};
+use crate::fact::Fact;
 use crate::fate::Fate;
 use crate::gate::Gate;
 use crate::gather::{Gather, Waiting};
@@ -57,6 +58,8 @@ pub struct Core {
     closed: Option<Failure>,
     counts: IntakeCounts,
     is_ready: bool,
+    /// The intake was last said to be closed.
+    told_closed: bool,
     out: Vec<Effect>,
 }
 
@@ -93,6 +96,7 @@ impl Core {
             closed: None,
             counts: IntakeCounts::default(),
             is_ready: false,
+            told_closed: false,
             out: Vec::new(),
             started: at.monotonic,
             layout,
@@ -171,6 +175,7 @@ impl Core {
                 self.is_ready = true;
                 self.out.push(Effect::Ready);
             }
+            self.tell_intake();
             self.stop_when_done();
         }
         out.append(&mut self.out);
@@ -367,6 +372,15 @@ impl Core {
     fn write(&mut self, batch: Batch) {
         let write = self.committer.write(batch, self.at.wall, self.at.monotonic);
         self.out.push(Effect::Write(write));
+    }
+
+    fn tell_intake(&mut self) {
+        let closed = self.closed_why().filter(|why| why.code != Fate::STOPPED);
+        if closed.is_some() != self.told_closed {
+            self.told_closed = closed.is_some();
+            let fact = closed.map_or(Fact::IntakeOpened, |why| Fact::IntakeClosed { why });
+            self.out.push(Effect::Note(fact));
+        }
     }
 
     fn stop_when_done(&mut self) {

@@ -11,6 +11,7 @@ use portway_store::{
     WriteOutcome,
 };
 
+use crate::fact::Fact;
 use crate::fate::Fate;
 use crate::gate::Permit;
 use crate::ports::{Run, RunReport};
@@ -100,6 +101,8 @@ pub enum Effect {
         ticket: Ticket,
         outcome: Result<ActionOutcome, ActError>,
     },
+    /// Worth a line in the log.
+    Note(Fact),
     /// What waited in the store is known: deliveries go on.
     Ready,
     /// Everything in hand is stored: close the store. Answered by [`Event::Closed`].

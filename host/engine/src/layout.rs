@@ -7,6 +7,7 @@ use std::ops::Range;
 use portway_model::{DestinationId, Draft, InterfaceId, Lane, OnQuarantine, Timestamp};
 use portway_store::{DedupeWindow, Durability, NewDelivery, NewMessage, Origin};
 
+use crate::fact::DestinationName;
 use crate::settings::{DestinationSettings, EngineSettings, InterfaceSettings, Limits};
 
 /// The number of a destination in the settings; dense, so that it can index.
@@ -77,6 +78,15 @@ impl Layout {
 
     pub fn interface(&self, source: usize) -> Option<&InterfaceSettings> {
         self.interfaces.get(source).map(|entry| &entry.settings)
+    }
+
+    /// A destination as people call it.
+    pub fn name(&self, place: Place) -> DestinationName {
+        let owner = self.interfaces.iter().find(|entry| entry.places.contains(&place));
+        DestinationName {
+            interface: owner.map(|entry| entry.settings.name.clone()).unwrap_or_default(),
+            destination: self.destination(place).map(|settings| settings.name.clone()).unwrap_or_default(),
+        }
     }
 
     pub fn holds(&self, place: Place) -> bool {

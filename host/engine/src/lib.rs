@@ -9,6 +9,7 @@ mod completer;
 mod core;
 mod dispatcher;
 mod event;
+mod fact;
 mod fate;
 mod gate;
 mod gather;
@@ -24,6 +25,7 @@ mod time;
 
 pub use crate::core::{Core, LastEnd};
 pub use event::{ActError, Effect, EngineError, Event, Read, ReadAnswer, ReadId, RunId, Submission, Ticket};
+pub use fact::{DestinationName, Fact};
 pub use fate::Fate;
 pub use gate::{Gate, GateError, Permit};
 pub use handle::{EngineHandle, split_resend};

@@ -207,6 +207,7 @@ impl EngineTask {
                     let _ = reply.send(outcome);
                 }
             }
+            Effect::Note(fact) => fact.emit(),
             Effect::Ready => {
                 self.ready.send_replace(true);
             }

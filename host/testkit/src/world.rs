@@ -216,7 +216,7 @@ impl World {
                 self.client_answered(ticket, &fates);
             }
             Effect::Acted { .. } => self.stats.actions += 1,
-            Effect::Ready => {}
+            Effect::Ready | Effect::Note(_) => {}
             Effect::End(result) => self.ended(result.map_err(|error| error.to_string()))?,
         }
         Ok(())

@@ -16,11 +16,12 @@ use super::held::HeldRead;
 use super::lane::{Blocked, LaneState};
 use super::lane_set::LaneSet;
 use super::reader::For;
-use super::standing::{Change, Standing};
+use super::standing::{Change, News, Standing};
 use super::stream::{Hint, Keep};
 use super::timers::Timer;
 use super::{Ctx, Desk};
 use crate::event::Read;
+use crate::fact::Fact;
 use crate::layout::Place;
 use crate::settings::DestinationSettings;
 use crate::status::Counts;
@@ -195,10 +196,22 @@ impl Destination {
             Change::Waits(until) => desk.timers.set(until, Timer::Destination(self.place)),
             Change::Stopped => {}
         }
+        self.tell(desk, ctx);
         if !self.is_active() {
             self.leave_to_store(desk);
         }
         self.review_all(desk, ctx);
+    }
+
+    fn tell(&self, desk: &mut Desk, ctx: &Ctx<'_>) {
+        let name = || ctx.layout.name(self.place);
+        let fact = match self.standing.news() {
+            None => return,
+            Some(News::Runs) => Fact::DestinationResumed { name: name() },
+            Some(News::Waits(why)) => Fact::DestinationWaits { name: name(), why: why.clone() },
+            Some(News::Stopped(why)) => Fact::DestinationStopped { name: name(), why: why.clone() },
+        };
+        desk.facts.push(fact);
     }
 
     /// Keeps in memory only what the store cannot tell.

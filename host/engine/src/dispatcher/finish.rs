@@ -17,6 +17,7 @@ use super::timers::Timer;
 use super::{Ctx, Desk};
 use crate::completer::{Finished, Origin};
 use crate::event::RunId;
+use crate::fact::Fact;
 use crate::ports::{RunReport, Stop, Verdict};
 
 /// What of a run is not done.
@@ -251,7 +252,11 @@ impl Destination {
         match &finished.result.settled {
             Settled::Sent(_) | Settled::Routed(_) => counts.sent += 1,
             Settled::Filtered(_) => counts.filtered += 1,
-            Settled::Quarantined(_) => counts.quarantined += 1,
+            Settled::Quarantined(why) => {
+                counts.quarantined += 1;
+                let (destination, message) = (self.settings.id, finished.result.message);
+                desk.facts.push(Fact::Quarantined { destination, message, why: why.clone() });
+            }
             Settled::Retry { .. } => counts.retried += u64::from(finished.result.attempted.is_some()),
         }
         self.written(finished, desk, ctx);

@@ -40,6 +40,7 @@ use self::stream::Hint;
 use self::timers::{Timer, Timers};
 use crate::completer::{Completer, Finished};
 use crate::event::{Effect, Read, ReadAnswer, ReadId, RunId};
+use crate::fact::Fact;
 use crate::layout::{Layout, Place};
 use crate::ports::RunReport;
 use crate::time::Moment;
@@ -77,6 +78,8 @@ pub(crate) struct Desk {
     /// Lanes whose page was cut because a commit was in hand; the lane apart stands for a
     /// destination's held lanes.
     pub parked: Vec<(Place, Lane)>,
+    /// Worth a line in the log.
+    pub facts: Vec<Fact>,
     /// The last process ended uncleanly: what it had in hand runs by itself.
     pub is_careful: bool,
 }
@@ -113,6 +116,7 @@ impl Dispatcher {
                 rng: ChaCha8Rng::seed_from_u64(seed),
                 stored_to: MessageId::ZERO,
                 parked: Vec::new(),
+                facts: Vec::new(),
                 is_careful,
             },
             runs: BTreeMap::new(),
@@ -404,6 +408,7 @@ impl Dispatcher {
                 Timer::Destination(place) => self.with(Some(place), ctx, Destination::wake),
             }
         }
+        out.extend(self.desk.facts.drain(..).map(Effect::Note));
         if starts == Starts::Allowed {
             self.start_runs(ctx, out);
         }

@@ -63,6 +63,14 @@ pub(crate) enum Change {
     Stopped,
 }
 
+/// What is worth telling of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News<'a> {
+    Runs,
+    Waits(&'a Failure),
+    Stopped(&'a Failure),
+}
+
 /// How to wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience<'a> {
@@ -78,6 +86,16 @@ impl Standing {
         match self.state {
             State::Running | State::Probing { .. } => true,
             State::Waiting { .. } | State::Stopped { .. } => false,
+        }
+    }
+
+    /// Why it does not run, if that is news: not each time it is asked again.
+    pub fn news(&self) -> Option<News<'_>> {
+        match &self.state {
+            State::Running => Some(News::Runs),
+            State::Waiting { why, .. } => (self.tries == 1).then_some(News::Waits(why)),
+            State::Probing { .. } => None,
+            State::Stopped { why, .. } => Some(News::Stopped(why)),
         }
     }
 

@@ -1,0 +1,61 @@
+//! What an operator would note in a diary. The core says it, the shell logs it; what can be
+//! counted is in `status`.
+
+use portway_model::{DestinationId, Failure, MessageId};
+
+/// See the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fact {
+    DestinationWaits {
+        name: DestinationName,
+        why: Failure,
+    },
+    DestinationStopped {
+        name: DestinationName,
+        why: Failure,
+    },
+    /// It works, or may be tried, again.
+    DestinationResumed {
+        name: DestinationName,
+    },
+    Quarantined {
+        destination: DestinationId,
+        message: MessageId,
+        why: Failure,
+    },
+    /// No message is taken.
+    IntakeClosed {
+        why: Failure,
+    },
+    IntakeOpened,
+}
+
+/// A destination as people call it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DestinationName {
+    pub interface: String,
+    pub destination: String,
+}
+
+impl Fact {
+    pub(crate) fn emit(&self) {
+        match self {
+            Fact::DestinationWaits { name: DestinationName { interface, destination }, why } => {
+                tracing::warn!(%interface, %destination, code = %why.code, "waits: {}", why.text);
+            }
+            Fact::DestinationStopped { name: DestinationName { interface, destination }, why } => {
+                tracing::error!(%interface, %destination, code = %why.code, "stopped: {}", why.text);
+            }
+            Fact::DestinationResumed { name: DestinationName { interface, destination } } => {
+                tracing::info!(%interface, %destination, "goes on");
+            }
+            Fact::Quarantined { destination, message, why } => {
+                tracing::debug!(%destination, %message, code = %why.code, "quarantined: {}", why.text);
+            }
+            Fact::IntakeClosed { why } => {
+                tracing::warn!(code = %why.code, "takes no messages: {}", why.text);
+            }
+            Fact::IntakeOpened => tracing::info!("takes messages again"),
+        }
+    }
+}
