@@ -150,32 +150,11 @@ pub(crate) fn check_count(what: &str, got: usize, wanted: usize) -> Result<(), L
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-    use std::sync::atomic::{AtomicBool, AtomicU64};
-    use std::sync::{Arc, Mutex};
-
     use super::*;
-    use crate::guest_time::Purity;
-    use crate::output::Throttle;
-    use crate::settings::SystemClock;
-
-    fn facts() -> PluginFacts {
-        PluginFacts {
-            name: "p".into(),
-            digest: String::new(),
-            digest_bytes: [0; 32],
-            purity: Purity::Pure,
-            throttle: Arc::new(Throttle::new(Arc::new(SystemClock::default()))),
-            begins: AtomicBool::new(false),
-            notices: Mutex::new(BTreeSet::new()),
-            dropped_attributes: AtomicU64::new(0),
-            faults: AtomicU64::new(0),
-        }
-    }
 
     #[test]
     fn attributes_beyond_their_limits_are_a_lie_and_the_hosts_are_dropped() {
-        let facts = facts();
+        let facts = PluginFacts::for_test();
         let given = |name: &str, value: String| attributes_in(&facts, vec![(name.to_owned(), value)]);
         assert!(given("Upper", String::new()).unwrap_err().contains("lower-case"));
         assert!(given("", String::new()).is_err());

@@ -320,3 +320,75 @@ impl ResourceLimiter for MemoryUse {
         PARTS_MAX
     }
 }
+
+#[cfg(test)]
+impl PluginFacts {
+    pub fn for_test() -> PluginFacts {
+        PluginFacts {
+            name: "p".into(),
+            digest: String::new(),
+            digest_bytes: [0; 32],
+            purity: Purity::Pure,
+            throttle: Arc::new(Throttle::new(Arc::new(crate::settings::SystemClock::default()))),
+            begins: AtomicBool::new(false),
+            notices: std::sync::Mutex::default(),
+            dropped_attributes: AtomicU64::new(0),
+            faults: AtomicU64::new(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::opening::Unobserved;
+    use crate::settings::SystemClock;
+
+    fn guest() -> Guest {
+        let facts = Arc::new(PluginFacts::for_test());
+        let (observer, world) = (Arc::new(Unobserved), Arc::new(SystemClock::default()));
+        Guest::new(facts, Arc::default(), &CallLimits::default(), observer, world)
+    }
+
+    #[test]
+    fn a_call_cut_short_in_a_service_is_known_to_have_waited() {
+        let mut guest = guest();
+        {
+            let mut waiting = pin!(guest.serve(std::future::pending::<()>()));
+            let polled = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert_eq!(polled, Poll::Pending);
+        }
+        assert!(guest.call.in_service);
+        {
+            let mut served = pin!(guest.serve(std::future::ready(7)));
+            assert_eq!(served.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(7));
+        }
+        assert!(!guest.call.in_service);
+    }
+
+    #[tokio::test]
+    async fn a_service_gives_up_before_the_call_does() {
+        let mut guest = guest();
+        guest.call.deadline = Instant::now() + Duration::from_secs(10);
+        assert_eq!(guest.wait_of(Duration::from_secs(1)), Duration::from_secs(1));
+        let longest = guest.wait_of(Duration::from_secs(3600));
+        assert!(longest < Duration::from_secs(10) && longest > Duration::from_secs(9), "{longest:?}");
+        guest.call.deadline = Instant::now();
+        assert_eq!(guest.wait_of(Duration::from_secs(1)), Duration::ZERO);
+    }
+
+    #[test]
+    fn memories_and_tables_are_limited_together() {
+        let mut memory = MemoryUse { bytes: 0, limit: 100, elements: 0 };
+        assert!(memory.memory_growing(0, 60, None).is_ok());
+        assert!(memory.memory_growing(0, 30, None).is_ok());
+        let error = memory.memory_growing(30, 50, None).unwrap_err();
+        assert_eq!(error.downcast_ref(), Some(&Halt::OutOfMemory { wanted: 110, limit: 100 }));
+        assert_eq!(memory.bytes, 90);
+        assert!(memory.table_growing(0, TABLE_ELEMENTS_MAX, None).is_ok());
+        assert!(memory.table_growing(0, 1, None).is_err());
+    }
+}
