@@ -57,6 +57,8 @@ pub(crate) struct Completer {
     oldest_written: Option<Duration>,
     unflushed_max: u32,
     over_half: usize,
+    /// A destination cannot go on before a flush.
+    is_starved: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,6 +98,7 @@ impl Completer {
             oldest_written: None,
             unflushed_max: u32::try_from(unflushed_max).unwrap_or(u32::MAX).max(1),
             over_half: 0,
+            is_starved: false,
         }
     }
 
@@ -133,6 +136,15 @@ impl Completer {
         self.unflushed_max.saturating_sub(self.unflushed(place))
     }
 
+    pub fn unflushed_max(&self) -> u32 {
+        self.unflushed_max
+    }
+
+    /// A destination has no room: its results are flushed as soon as they are written.
+    pub fn starves(&mut self, place: Place) {
+        self.is_starved |= self.unflushed(place) > 0;
+    }
+
     /// Bytes of routed messages that wait.
     pub fn routed_bytes(&self) -> usize {
         self.routed_bytes
@@ -158,7 +170,7 @@ impl Completer {
 
     /// Whether the next write must flush for the sake of results.
     pub fn wants_flush(&self, monotonic: Duration) -> bool {
-        self.over_half > 0 || self.flush_at().is_some_and(|at| at <= monotonic)
+        self.is_starved || self.over_half > 0 || self.flush_at().is_some_and(|at| at <= monotonic)
     }
 
     /// When what is written is flushed at the latest.
@@ -208,6 +220,7 @@ impl Completer {
             }
         }
         self.oldest_written = None;
+        self.is_starved = false;
         places
     }
 

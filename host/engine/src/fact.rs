@@ -23,6 +23,10 @@ pub enum Fact {
         message: MessageId,
         why: Failure,
     },
+    /// It is not in the project any more, and deliveries wait for it.
+    Orphaned {
+        destination: DestinationId,
+    },
     /// No message is taken.
     IntakeClosed {
         why: Failure,
@@ -51,6 +55,9 @@ impl Fact {
             }
             Fact::Quarantined { destination, message, why } => {
                 tracing::debug!(%destination, %message, code = %why.code, "quarantined: {}", why.text);
+            }
+            Fact::Orphaned { destination } => {
+                tracing::warn!(%destination, "deliveries wait for a destination that is not in the project");
             }
             Fact::IntakeClosed { why } => {
                 tracing::warn!(code = %why.code, "takes no messages: {}", why.text);

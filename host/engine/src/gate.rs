@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use portway_model::InterfaceId;
 
@@ -18,6 +18,8 @@ pub struct Gate(Arc<Counters>);
 struct Counters {
     bytes_max: usize,
     total: AtomicUsize,
+    busy: AtomicU64,
+    too_large: AtomicU64,
     sources: BTreeMap<InterfaceId, AtomicUsize>,
 }
 
@@ -43,7 +45,13 @@ pub struct Permit {
 impl Gate {
     pub fn new(bytes_max: usize, interfaces: impl IntoIterator<Item = InterfaceId>) -> Self {
         let sources = interfaces.into_iter().map(|id| (id, AtomicUsize::new(0))).collect();
-        Gate(Arc::new(Counters { bytes_max, total: AtomicUsize::new(0), sources }))
+        Gate(Arc::new(Counters {
+            bytes_max,
+            total: AtomicUsize::new(0),
+            busy: AtomicU64::new(0),
+            too_large: AtomicU64::new(0),
+            sources,
+        }))
     }
 
     /// Lets `bytes` of an interface in, or says why not.
@@ -51,6 +59,7 @@ impl Gate {
         let counters = &self.0;
         let source = counters.sources.get(&interface).ok_or(GateError::UnknownInterface)?;
         if bytes > counters.bytes_max {
+            counters.too_large.fetch_add(1, Ordering::Relaxed);
             return Err(GateError::TooLarge);
         }
         let total = counters.total.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
@@ -58,8 +67,17 @@ impl Gate {
         let permit = Permit { counters: Arc::clone(counters), interface, bytes };
         let free_before = counters.bytes_max.saturating_sub(total - bytes);
         let fits = total <= counters.bytes_max && own <= free_before;
+        if fits {
+            return Ok(permit);
+        }
         // Dropping the permit takes the bytes back.
-        fits.then_some(permit).ok_or(GateError::Busy)
+        counters.busy.fetch_add(1, Ordering::Relaxed);
+        Err(GateError::Busy)
+    }
+
+    /// Submissions that were not let in: because too much waited, and because they were too large.
+    pub fn refused(&self) -> (u64, u64) {
+        (self.0.busy.load(Ordering::Relaxed), self.0.too_large.load(Ordering::Relaxed))
     }
 
     /// Bytes inside now.
@@ -106,7 +124,9 @@ mod tests {
 
     #[test]
     fn what_can_never_fit_is_told_apart_from_what_may_fit_later() {
-        assert_eq!(gate().admit(InterfaceId(1), 101).err(), Some(GateError::TooLarge));
-        assert_eq!(gate().admit(InterfaceId(9), 1).err(), Some(GateError::UnknownInterface));
+        let gate = gate();
+        assert_eq!(gate.admit(InterfaceId(1), 101).err(), Some(GateError::TooLarge));
+        assert_eq!(gate.admit(InterfaceId(9), 1).err(), Some(GateError::UnknownInterface));
+        assert_eq!(gate.refused(), (0, 1));
     }
 }

@@ -122,7 +122,12 @@ impl EngineHandle {
     pub async fn status(&self) -> Result<Status, EngineError> {
         let (reply, answer) = oneshot::channel();
         self.requests.send(Request::Status(reply)).await.map_err(|_| EngineError::Gone)?;
-        answer.await.map_err(|_| EngineError::Gone)
+        let mut status = answer.await.map_err(|_| EngineError::Gone)?;
+        let (busy, too_large) = self.gate.refused();
+        for (code, count) in [(Fate::BUSY, busy), (Fate::TOO_LARGE, too_large)] {
+            status.intake.refuse(code, count);
+        }
+        Ok(status)
     }
 
     /// Returns when what waited in the store is known and deliveries go on.

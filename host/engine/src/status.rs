@@ -125,6 +125,17 @@ pub struct Counts {
     pub lies: u64,
 }
 
+impl IntakeStatus {
+    /// Adds what was refused before it came to the engine.
+    pub(crate) fn refuse(&mut self, code: &'static str, count: u64) {
+        match self.refused.iter_mut().find(|(known, _)| *known == code) {
+            Some((_, known)) => *known += count,
+            None if count > 0 => self.refused.push((code, count)),
+            None => {}
+        }
+    }
+}
+
 impl DestinationStatus {
     /// Blocked lanes shown of one destination.
     pub const BLOCKED_MAX: usize = 100;

@@ -33,7 +33,7 @@ use self::budget::{Budget, Carried};
 pub(crate) use self::change::Changed;
 use self::destination::Destination;
 use self::feed::Page;
-use self::pick::{Pick, RunState, Step};
+use self::pick::{Pick, RunState, Start, Step};
 use self::reader::{For, Reader};
 use self::report::Meaning;
 use self::stream::Hint;
@@ -358,9 +358,10 @@ impl Dispatcher {
     fn on_work(&mut self, destinations: &[DestinationId], ctx: &mut Ctx<'_>) {
         self.is_known = true;
         let mut has_work = vec![false; self.destinations.len()];
-        for place in destinations.iter().filter_map(|id| ctx.layout.place(*id)) {
-            if let Some(has_work) = has_work.get_mut(place) {
-                *has_work = true;
+        for destination in destinations {
+            match ctx.layout.place(*destination).and_then(|place| has_work.get_mut(place)) {
+                Some(has_work) => *has_work = true,
+                None => self.desk.facts.push(Fact::Orphaned { destination: *destination }),
             }
         }
         for (place, has_work) in has_work.into_iter().enumerate() {
@@ -436,7 +437,7 @@ impl Dispatcher {
     fn start_run(&mut self, place: Place, ctx: &mut Ctx<'_>, out: &mut Vec<Effect>) {
         let Some(destination) = self.destinations.get_mut(place) else { return };
         destination.queued = false;
-        if !destination.is_startable(ctx) {
+        if destination.start(ctx) != Start::Now {
             return;
         }
         let is_probe = destination.standing.is_probing();
@@ -484,10 +485,17 @@ impl Dispatcher {
     fn touch(&mut self, place: Place, ctx: &mut Ctx<'_>) {
         let Some(destination) = self.destinations.get_mut(place) else { return };
         destination.feed(&mut self.desk, ctx);
-        if !destination.queued && destination.is_startable(ctx) {
-            destination.queued = true;
-            let is_probing = destination.standing.is_probing();
-            if is_probing { self.probing.push_back(place) } else { self.ready.push_back(place) }
+        if destination.queued {
+            return;
+        }
+        match destination.start(ctx) {
+            Start::No => {}
+            Start::AfterFlush => ctx.completer.starves(place),
+            Start::Now => {
+                destination.queued = true;
+                let is_probing = destination.standing.is_probing();
+                if is_probing { self.probing.push_back(place) } else { self.ready.push_back(place) }
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use portway_model::{AttemptNo, DestinationId, Envelope, Lane, MessageId, Round};
+use portway_model::{AttemptNo, DestinationId, Envelope, Lane, MessageId, Order, Round};
 use portway_store::{StoredMessage, Suspect};
 
 use super::budget::{Budget, Loan, RUN_BYTES_MAX};
@@ -38,6 +38,15 @@ pub(crate) struct RunState {
     pub began: Moment,
 }
 
+/// Whether a run may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    Now,
+    /// Too many results are not flushed.
+    AfterFlush,
+    No,
+}
+
 /// Whether a run began.
 #[derive(Debug)]
 pub(crate) enum Pick {
@@ -48,18 +57,31 @@ pub(crate) enum Pick {
 }
 
 impl Destination {
-    /// A run may begin, if one of its lanes is ready.
-    pub fn is_startable(&self, ctx: &Ctx<'_>) -> bool {
-        self.is_active()
-            && !self.ready.is_empty()
-            && self.runs < self.settings.concurrency
-            && self.standing.admits_run()
-            && self.results_room(ctx) > 0
+    /// Whether a run may begin.
+    pub fn start(&self, ctx: &Ctx<'_>) -> Start {
+        let has_work = self.is_active() && !self.ready.is_empty();
+        if !has_work || self.runs >= self.settings.concurrency || !self.standing.admits_run() {
+            return Start::No;
+        }
+        // A run of the last few that fit would cost as much as a whole one.
+        let worth = self.run_max(ctx).min(ctx.completer.unflushed_max() as usize / 8).max(1);
+        if self.results_room(ctx) < worth { Start::AfterFlush } else { Start::Now }
     }
 
     /// How many more deliveries may be in hand, so that no more than the limit can be unflushed.
     fn results_room(&self, ctx: &Ctx<'_>) -> usize {
         ctx.completer.room(self.place).saturating_sub(self.in_hand) as usize
+    }
+
+    /// Deliveries in a run: a share of what may be unflushed, so that a run that hangs leaves room
+    /// for others, and one may be sent while the results of another are flushed.
+    fn run_max(&self, ctx: &Ctx<'_>) -> usize {
+        let shares = match self.settings.order {
+            Order::Strict => 2,
+            Order::Key | Order::None => self.settings.concurrency.max(2),
+        };
+        let share = ctx.completer.unflushed_max() / shares;
+        self.settings.run_max.min(share).max(1) as usize
     }
 
     /// Takes the deliveries of the next run out of the lane whose turn it is.
@@ -90,7 +112,7 @@ impl Destination {
     }
 
     fn pick_lane(&mut self, no: Lane, id: RunId, desk: &mut Desk, ctx: &mut Ctx<'_>) -> Pick {
-        let count_max = self.results_room(ctx).min(self.settings.run_max as usize);
+        let count_max = self.results_room(ctx).min(self.run_max(ctx));
         let Some(lane) = self.lanes.get_mut(&no) else { return Pick::Nothing };
         if !lane.is_ready() {
             lane.listed = false;
@@ -120,7 +142,7 @@ impl Destination {
         let origin = self.apart.next_origin();
         let suspected = *self.apart.careful(origin) > 0;
         let singly = suspected || self.apart.singly > 0;
-        let count_max = self.results_room(ctx).min(self.settings.run_max as usize);
+        let count_max = self.results_room(ctx).min(self.run_max(ctx));
         let count_max = if singly { 1 } else { count_max };
         let fit = fit(self.apart.iter(origin).take(count_max), &desk.budget);
         let Some(loan) = desk.budget.borrow(fit.read_bytes, fit.count) else { return Pick::NoBytes };

@@ -40,6 +40,30 @@ async fn what_a_dead_process_left_is_delivered_by_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_backlog_of_many_pages_drains_completely() {
+    const COUNT: u32 = 1_500;
+    for order in [Order::Strict, Order::Key, Order::None] {
+        let house = House::build(Plan { orders: vec![order], ..Plan::default() }).await;
+        house.engine.stop_destination(house.destination(0), "a test").await;
+        for n in 0..COUNT {
+            house.store(&n.to_string(), &format!("key-{}", n % 3)).await;
+        }
+        assert_eq!(house.receiver.arrived(house.destination(0)), Vec::<String>::new());
+        house.engine.resume(house.destination(0)).await;
+        let arrived = house.arrived(house.destination(0), COUNT as usize).await;
+        let arrived: Vec<u32> = arrived.iter().map(|body| body.parse().unwrap()).collect();
+        let lanes = if order == Order::Strict { 1 } else { 3 };
+        for lane in (0..lanes).filter(|_| order != Order::None) {
+            let of_lane = arrived.iter().filter(|n| *n % lanes == lane);
+            assert!(of_lane.is_sorted(), "{order:?}");
+        }
+        let mut sorted = arrived;
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..COUNT).collect::<Vec<_>>(), "each of them once");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_route_stores_in_the_target_once() {
     let house = House::build(Plan::default()).await;
     let id = house.store("route", "a").await;

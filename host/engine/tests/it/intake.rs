@@ -41,6 +41,8 @@ async fn what_cannot_be_taken_is_told_why() {
     assert_eq!(code(&house.engine.submit(house.interface(), Timestamp(0), large).await), Fate::TOO_LARGE);
     let unknown = house.engine.submit(InterfaceId(99), Timestamp(0), vec![draft("x", "a")]).await;
     assert_eq!(code(&unknown), Fate::INVALID);
+    let refused = house.engine.status().await.unwrap().intake.refused;
+    assert_eq!(refused, [(Fate::TOO_LARGE, 1)], "also what did not come to the engine is counted");
 }
 
 #[tokio::test(start_paused = true)]
