@@ -39,7 +39,7 @@ impl Housekeeping {
             // At once: whether there is room has to be known before the first message.
             maintain_at: monotonic,
             maintained_at: monotonic,
-            prune_at: (every > Duration::ZERO).then_some(monotonic + every),
+            prune_at: (every > Duration::ZERO).then_some(monotonic.saturating_add(every)),
             source: 0,
             last: Maintenance::default(),
             pruned: 0,
@@ -54,7 +54,7 @@ impl Housekeeping {
         self.prune_at.filter(|prune_at| *prune_at <= at.monotonic)?;
         let Some(interface) = layout.interface(self.source) else {
             self.source = 0;
-            self.prune_at = Some(at.monotonic + layout.limits.prune_every);
+            self.prune_at = Some(at.monotonic.saturating_add(layout.limits.prune_every));
             return None;
         };
         // By time that passed while the engine ran: a clock that steps forward removes nothing early.

@@ -26,6 +26,8 @@ use crate::layout::Place;
 use crate::settings::DestinationSettings;
 use crate::status::Counts;
 
+/// The longest wait, whatever the settings say: beyond it sums of times would overflow.
+const WAIT_MAX: Duration = Duration::from_secs(10 * 365 * 86_400);
 /// Deliveries in a run, whatever the settings say.
 const RUN_MAX: u32 = 256;
 /// See the file.
@@ -65,6 +67,7 @@ impl Destination {
     pub fn new(place: Place, mut settings: DestinationSettings) -> Self {
         settings.concurrency = settings.concurrency.max(1);
         settings.run_max = settings.run_max.clamp(1, RUN_MAX);
+        settings.retry.longest_wait = settings.retry.longest_wait.min(WAIT_MAX);
         Destination {
             place,
             settings,
