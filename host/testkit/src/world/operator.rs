@@ -99,7 +99,10 @@ impl World {
         }
         let destinations: Vec<DestinationId> = self.auditor.ledgers.keys().copied().collect();
         for destination in destinations {
-            self.resume(destination);
+            // One that only waits must come back by itself.
+            if self.auditor.ledgers.get(&destination).is_some_and(|ledger| ledger.is_stopped) {
+                self.resume(destination);
+            }
             let held = super::now(self.store.held_heads(destination)).unwrap_or_default();
             let waits = work.contains(&destination);
             for head in held.into_iter().filter(|_| waits) {
