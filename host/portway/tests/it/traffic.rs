@@ -129,7 +129,7 @@ async fn a_foreign_answer_closes_the_connection_and_counts() {
 async fn it_ends_when_asked_and_when_its_time_is_over() {
     let hang = Behaviour { hang: true, ..Behaviour::default() };
     let short = |to| GenerateSettings {
-        duration: Some(Duration::from_millis(1)),
+        duration: Some(Duration::from_secs(2)),
         answer_timeout: Duration::from_millis(50),
         count: None,
         ..settings(to)
