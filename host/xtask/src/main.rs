@@ -38,6 +38,7 @@ fn main() -> Result<()> {
     match words.as_slice() {
         ["demo"] => demo::demo(root, demo::Mode::Live, Binary::ToBeBuilt),
         ["demo", "--once"] => demo::demo(root, demo::Mode::Once, Binary::ToBeBuilt),
+        ["demo", "--once", "--no-build"] => demo::demo(root, demo::Mode::Once, Binary::AsTested),
         ["test"] => test::test(root),
         ["check"] => check::check(root),
         ["fix"] => check::fix(root),
