@@ -197,6 +197,8 @@ impl Auditor {
             accepted += 1;
             if reading == Reading::Runaway {
                 duty.said.add(reading, 0);
+                // It uses up no attempt, and is not tried again at once either.
+                duty.not_before = monotonic + policy.wait(AttemptNo(1), None, 1.0);
                 continue;
             }
             duty.attempts += 1;
