@@ -18,14 +18,26 @@ pub struct Problem {
 
 impl Problem {
     pub fn new(place: Place, text: impl Into<String>) -> Self {
-        Problem { place, text: text.into(), hint: None }
+        Problem { place, text: visible(text.into()), hint: None }
     }
 
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(visible(hint.into()));
         self
     }
+}
+
+/// Keys and values of a file stand in problems: their control characters must not reach a terminal.
+fn visible(text: String) -> String {
+    if !text.contains(char::is_control) {
+        return text;
+    }
+    let escape = |character: char| match character.is_control() {
+        true => character.escape_default().to_string(),
+        false => character.to_string(),
+    };
+    text.chars().map(escape).collect()
 }
 
 impl fmt::Display for Problem {
@@ -130,6 +142,12 @@ pub(crate) fn suggest<'w>(written: &str, known: impl IntoIterator<Item = &'w str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_problem_shows_control_characters_escaped() {
+        let problem = Problem::new(Place::of_file("a.toml"), "`X-\0\u{1b}`: é").hint("not \r");
+        assert_eq!(problem.to_string(), "a.toml: `X-\\u{0}\\u{1b}`: é\n  hint: not \\r");
+    }
 
     #[test]
     fn a_slip_of_the_finger_finds_its_word() {

@@ -89,7 +89,11 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn report(&mut self, offset: usize, text: impl Into<String>, hint: Option<String>) {
         let place = self.place(offset);
-        self.problems.push(Problem { place, text: text.into(), hint });
+        let problem = Problem::new(place, text);
+        self.problems.push(match hint {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        });
     }
 
     /// Something is not there. Not said of a file that could not be parsed whole.
