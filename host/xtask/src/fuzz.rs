@@ -3,6 +3,7 @@
 //! libFuzzer on the stable compiler: coverage comes from LLVM's own pass, so no nightly
 //! feature is used. The runtime is C++ and needs a compiler (`g++` or `clang++`).
 
+use std::fs;
 use std::path::Path;
 
 use anyhow::Result;
@@ -17,18 +18,37 @@ const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-saniti
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cdebug-assertions -Ccodegen-units=1";
 
+/// How a run begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// With what earlier runs found, and a seed of its own, which libFuzzer prints.
+    Onward,
+    /// With the repository's seeds alone and always the same way, so that what it finds on one
+    /// machine is found on every other.
+    Afresh,
+}
+
 /// Each target for so many seconds; a crash ends it with the input's path.
-pub fn fuzz(root: &Path, seconds: u32) -> Result<()> {
+pub fn fuzz(root: &Path, seconds: u32, start: Start) -> Result<()> {
     let folder = root.join("fuzz");
     let target = root.join("target/fuzz");
     for name in TARGETS {
-        let corpus = target.join("corpus").join(name);
-        std::fs::create_dir_all(&corpus)?;
+        let corpus = match start {
+            Start::Onward => target.join("corpus").join(name),
+            Start::Afresh => target.join("corpus-afresh").join(name),
+        };
+        if start == Start::Afresh && corpus.exists() {
+            fs::remove_dir_all(&corpus)?;
+        }
+        fs::create_dir_all(&corpus)?;
         let mut command = cargo(&folder);
         command.args(["run", "--quiet", "--release", "--target", HOST, "--bin", name, "--"]);
         command.arg(corpus).arg(folder.join("seeds").join(name));
         command.arg(format!("-max_total_time={seconds}")).args(["-rss_limit_mb=2048", "-timeout=10"]);
         command.arg(format!("-artifact_prefix={}/", target.display()));
+        if start == Start::Afresh {
+            command.arg("-seed=1");
+        }
         run(command.env("RUSTFLAGS", COVERAGE).env("CARGO_TARGET_DIR", &target))?;
     }
     Ok(())

@@ -28,7 +28,7 @@ cargo xtask plugins [--test]   builds the first-party plugins; with --test the t
 cargo xtask sim --seeds N      the simulation; `--seed S --trace` replays one
 cargo xtask crash --rounds N   kills a real engine under load and counts at the receiver;
                                with --no-build the program that is there
-cargo xtask fuzz --seconds N   every fuzz target for so long";
+cargo xtask fuzz --seconds N   every fuzz target for so long; with --afresh always the same way";
 
 fn main() -> Result<()> {
     let root =
@@ -51,7 +51,8 @@ fn main() -> Result<()> {
         ["sim", ..] => sim::sim(root, arguments.get(1..).unwrap_or_default()),
         ["crash", "--rounds", rounds] => crash::crash(root, number(rounds)?, Binary::ToBeBuilt),
         ["crash", "--rounds", rounds, "--no-build"] => crash::crash(root, number(rounds)?, Binary::AsTested),
-        ["fuzz", "--seconds", seconds] => fuzz::fuzz(root, number(seconds)?),
+        ["fuzz", "--seconds", seconds] => fuzz::fuzz(root, number(seconds)?, fuzz::Start::Onward),
+        ["fuzz", "--seconds", seconds, "--afresh"] => fuzz::fuzz(root, number(seconds)?, fuzz::Start::Afresh),
         _ => bail!("no such command; there are:\n{USAGE}"),
     }
 }

@@ -37,7 +37,7 @@ pub fn test(root: &Path) -> Result<()> {
     step("simulation", &mut || sim::sim(root, &["--seeds".into(), SEEDS.into()]))?;
     step("crash", &mut || crash::crash(root, CRASH_ROUNDS, Binary::AsTested))?;
     step("demo", &mut || demo::demo(root, demo::Mode::Once, Binary::AsTested))?;
-    step("fuzz", &mut || fuzz::fuzz(root, FUZZ_SECONDS))?;
+    step("fuzz", &mut || fuzz::fuzz(root, FUZZ_SECONDS, fuzz::Start::Afresh))?;
     println!("{passed} passed, 0 failed");
     Ok(())
 }
