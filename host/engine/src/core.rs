@@ -91,7 +91,7 @@ impl Core {
             committer: Committer::new(seeds.next_u64()),
             dispatcher: Dispatcher::new(&layout, seeds.next_u64(), last_end == LastEnd::Unclean),
             housekeeping: Housekeeping::new(&layout, at.monotonic),
-            gather: Gather::new(),
+            gather: Gather::default(),
             phase: Phase::Running,
             closed: None,
             counts: IntakeCounts::default(),
@@ -244,6 +244,7 @@ impl Core {
             self.refuse(submission, &fate);
         } else {
             self.intake.push(source, submission);
+            self.gather.came(self.at.monotonic);
         }
     }
 
@@ -326,9 +327,6 @@ impl Core {
         if !is_probe && self.gathers_until().is_some() {
             return;
         }
-        if self.intake.waiting() > 0 {
-            self.gather.formed(self.intake.submissions());
-        }
         let mut batch = Batch::from_share(self.completer.take(room));
         if wants_flush {
             batch.durability = Durability::Strict;
@@ -348,12 +346,6 @@ impl Core {
             return None;
         }
         self.gather.waits_until(Waiting { submissions, oldest_result }, self.at.monotonic)
-    }
-
-    /// Whether the next batch waits for sources for less time than a timer can tell: look again
-    /// as soon as everything else had its turn.
-    pub fn is_gathering(&self) -> bool {
-        self.intake.submissions() > 0 && self.gathers_until().is_some()
     }
 
     fn take_messages(&mut self, batch: &mut Batch) {

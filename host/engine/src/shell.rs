@@ -101,7 +101,6 @@ impl EngineTask {
                 }
             }
             self.set_alarm(sleep.as_mut());
-            let is_gathering = self.core.is_gathering();
             tokio::select! {
                 count = self.requests.recv_many(&mut requests, TURN_EVENTS_MAX), if has_handles => {
                     // Without handles nobody can ask for a stop: what waits is still delivered.
@@ -109,11 +108,6 @@ impl EngineTask {
                 }
                 Some(event) = self.calls.join_next() => {
                     self.take_in(event)?;
-                }
-                // No timer is that fine.
-                () = tokio::task::yield_now(), if is_gathering => {
-                    let now = self.now();
-                    self.core.handle(Event::Wake, now);
                 }
                 () = sleep.as_mut() => {
                     let now = self.now();

@@ -42,7 +42,7 @@ impl Core {
         if had_messages {
             let answered = self.out.len() - answered_before;
             let took = self.committer.status.last;
-            self.gather.committed(took, answered, self.intake.submissions(), self.at.monotonic);
+            self.gather.committed(took, answered, self.at.monotonic);
         }
         for (finished, outcome) in batch.results.into_iter().zip(outcome.results) {
             self.written(finished, outcome, &mut hints);
