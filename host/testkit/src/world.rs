@@ -307,6 +307,11 @@ impl World {
             self.note(|world| format!("{:?} a new process after {last_end:?}", world.monotonic));
             self.registered = registered;
             self.start_core(last_end);
+            if self.phase == Phase::Stopping {
+                // The end came while it stopped: once more from the beginning of the end.
+                self.phase = Phase::Calm(self.monotonic);
+                self.later(Duration::from_secs(1), Task::Settle);
+            }
         }
     }
 

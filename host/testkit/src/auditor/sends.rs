@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use portway_engine::{Run, RunId, RunReport, Stop, Verdict as Said};
-use portway_model::{AttemptNo, DestinationId, Envelope, Lane, MessageId};
+use portway_model::{AttemptNo, DeliveryState, DestinationId, Envelope, Lane, MessageId};
 
 use super::{Auditor, Verdict};
 use crate::content::{self, Content};
@@ -211,7 +211,9 @@ impl Auditor {
             }
             duty.is_over = true;
             duty.is_finished = true;
-            duty.is_holding = reading == Reading::Quarantined && holds && duty.lane.is_ordered();
+            // Not if an operator has dismissed it in the store meanwhile.
+            let is_open = duty.state == DeliveryState::Pending;
+            duty.is_holding = reading == Reading::Quarantined && is_open && holds && duty.lane.is_ordered();
         }
         if let Some(ledger) = self.ledgers.get_mut(&destination) {
             ledger.accepted += accepted;
