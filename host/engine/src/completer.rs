@@ -169,7 +169,11 @@ impl Completer {
     }
 
     /// Whether the next write must flush for the sake of results.
-    pub fn wants_flush(&self, monotonic: Duration) -> bool {
+    pub fn wants_flush(&self, room: StoreRoom, monotonic: Duration) -> bool {
+        // What cannot be written cannot be flushed.
+        if self.written.is_empty() && !self.has_work(room) {
+            return false;
+        }
         self.is_starved || self.over_half > 0 || self.flush_at().is_some_and(|at| at <= monotonic)
     }
 
@@ -274,17 +278,17 @@ mod tests {
     fn a_flush_is_asked_for_at_half_and_frees_only_what_was_written() {
         let mut completer = Completer::new(1, 8);
         for message in 0..4 {
-            assert!(!completer.wants_flush(SOON));
+            assert!(!completer.wants_flush(StoreRoom::Free, SOON));
             completer.accept(sent(message), SOON);
         }
-        assert!(completer.wants_flush(SOON));
+        assert!(completer.wants_flush(StoreRoom::Free, SOON));
         assert_eq!(completer.take(StoreRoom::Free).results.len(), 4);
         (0..4).for_each(|_| completer.wrote(0, SOON));
         completer.accept(sent(5), SOON);
         assert_eq!(completer.room(0), 3);
         assert_eq!(completer.flushed(), [0]);
         assert_eq!(completer.room(0), 7);
-        assert!(!completer.wants_flush(SOON));
+        assert!(!completer.wants_flush(StoreRoom::Free, SOON));
     }
 
     #[test]
@@ -293,7 +297,7 @@ mod tests {
         completer.accept(sent(1), SOON);
         completer.wrote(0, SOON);
         assert_eq!(completer.flush_at(), Some(SOON + FLUSH_AFTER));
-        assert!(completer.wants_flush(SOON + FLUSH_AFTER));
+        assert!(completer.wants_flush(StoreRoom::Free, SOON + FLUSH_AFTER));
         completer.flushed();
         assert_eq!(completer.flush_at(), None);
     }
@@ -304,7 +308,9 @@ mod tests {
         let mut route = sent(1);
         route.result.settled = Settled::Routed(Vec::new());
         completer.accept(route, SOON);
-        assert!(!completer.has_work(StoreRoom::Full));
+        completer.starves(0);
+        assert!(!completer.has_work(StoreRoom::Full) && !completer.wants_flush(StoreRoom::Full, SOON));
+        assert!(completer.wants_flush(StoreRoom::Free, SOON));
         completer.accept(sent(2), SOON);
         assert_eq!(completer.take(StoreRoom::Full).results.len(), 1);
         assert_eq!(completer.take(StoreRoom::Free).results.len(), 1);

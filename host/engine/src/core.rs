@@ -318,8 +318,8 @@ impl Core {
         if let Some(batch) = self.committer.next_redo() {
             return self.write(batch);
         }
-        let room = if self.closed.is_none() { StoreRoom::Free } else { StoreRoom::Full };
-        let wants_flush = self.completer.wants_flush(self.at.monotonic);
+        let room = self.store_room();
+        let wants_flush = self.completer.wants_flush(room, self.at.monotonic);
         let is_probe = self.committer.is_troubled();
         if self.intake.waiting() == 0 && !self.completer.has_work(room) && !wants_flush && !is_probe {
             return;
@@ -335,13 +335,18 @@ impl Core {
         self.write(batch);
     }
 
+    fn store_room(&self) -> StoreRoom {
+        if self.closed.is_none() { StoreRoom::Free } else { StoreRoom::Full }
+    }
+
     /// Until when the next batch waits for what is about to come.
     fn gathers_until(&self) -> Option<Duration> {
         let is_free = self.committer.is_free(self.at.monotonic) && self.phase == Phase::Running;
         let submissions = self.intake.submissions();
         let oldest_result = self.completer.oldest_result();
         let is_full = self.intake.waiting() >= self.layout.limits.batch_messages_max;
-        let rides = oldest_result.is_some() && !self.completer.wants_flush(self.at.monotonic);
+        let rides =
+            oldest_result.is_some() && !self.completer.wants_flush(self.store_room(), self.at.monotonic);
         if !is_free || is_full || (submissions == 0 && !rides) {
             return None;
         }

@@ -133,13 +133,18 @@ impl LaneState {
         self.held = Some(self.held.map_or(message, |held| held.min(message)));
     }
 
+    /// Its next delivery is tried by itself.
+    pub fn runs_singly(&self) -> bool {
+        let was_recorded = self.stream.front().is_some_and(|head| head.recorded > 0);
+        self.careful > 0 || self.singly > 0 || was_recorded
+    }
+
     /// How many deliveries of the queue a run may have: not what is held, nor what waits for its time.
     pub fn runnable(&self, steady: Timestamp, count_max: usize) -> usize {
-        let singly = self.careful > 0 || self.singly > 0;
-        let count_max = if singly { 1 } else { count_max };
+        let count_max = if self.runs_singly() { 1 } else { count_max };
         let may_go = |(index, hint): &(usize, &Hint)| {
-            let is_due = *index == 0 || hint.due_at.is_none_or(|due_at| due_at <= steady);
-            is_due && self.admits(hint.message)
+            let is_due = hint.due_at.is_none_or(|due_at| due_at <= steady) && hint.recorded == 0;
+            (*index == 0 || is_due) && self.admits(hint.message)
         };
         self.stream.iter().take(count_max).enumerate().take_while(may_go).count()
     }

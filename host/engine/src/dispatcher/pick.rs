@@ -127,7 +127,7 @@ impl Destination {
         let Some(loan) = desk.budget.borrow(fit.read_bytes, fit.count) else { return Pick::NoBytes };
         lane.listed = false;
         lane.run = Some(id);
-        let (suspected, singly) = (lane.careful > 0, lane.careful > 0 || lane.singly > 0);
+        let (suspected, singly) = (lane.careful > 0, lane.runs_singly());
         let before = lane.stream.len();
         let hints = lane.stream.take(fit.count);
         desk.budget.count(before, lane.stream.len());
@@ -141,9 +141,13 @@ impl Destination {
         }
         let origin = self.apart.next_origin();
         let suspected = *self.apart.careful(origin) > 0;
-        let singly = suspected || self.apart.singly > 0;
+        // What is recorded already is tried by itself, however many others came before it.
+        let was_recorded = self.apart.iter(origin).next().is_some_and(|hint| hint.recorded > 0);
+        let singly = suspected || was_recorded || self.apart.singly > 0;
         let count_max = self.results_room(ctx).min(self.run_max(ctx));
-        let count_max = if singly { 1 } else { count_max };
+        let others =
+            self.apart.iter(origin).take(count_max).skip(1).take_while(|hint| hint.recorded == 0).count();
+        let count_max = if singly { 1 } else { count_max.min(1 + others) };
         let fit = fit(self.apart.iter(origin).take(count_max), &desk.budget);
         let Some(loan) = desk.budget.borrow(fit.read_bytes, fit.count) else { return Pick::NoBytes };
         self.apart.listed = false;

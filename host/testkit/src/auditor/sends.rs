@@ -150,10 +150,12 @@ impl Auditor {
 
     /// A message ended the process.
     pub fn killed(&mut self, destination: DestinationId, message: MessageId) -> Verdict {
+        // Among those that were put off it is not always one of the first that are tried by themselves.
+        let was_put_off = self.duty(destination, message).is_some_and(|duty| duty.was_put_off);
         let kills = self.kills.entry((destination, message)).or_default();
         *kills += 1;
         // A power loss forgets what was recorded, an end in order speaks for what was in hand.
-        if *kills > 3 + self.pardons {
+        if *kills > 3 + self.pardons + if was_put_off { 3 } else { 0 } {
             return Err(format!("message {message} ended the process {kills} times"));
         }
         Ok(())
