@@ -131,7 +131,6 @@ impl Core {
                     self.phase = Phase::Stopping { since: self.at.monotonic };
                 }
             }
-            Event::Wake => {}
             Event::Wrote(answer) => {
                 let after = self.committer.wrote(answer, self.at.monotonic);
                 self.after_write(after);
@@ -201,6 +200,24 @@ impl Core {
         times.into_iter().flatten().filter(|time| *time > self.at.monotonic).min()
     }
 
+    /// How many submissions are worth a turn of their own.
+    pub fn wanted(&self) -> usize {
+        let is_refusing = self.phase != Phase::Running || self.closed_why().is_some();
+        if is_refusing {
+            return 1;
+        }
+        if !self.committer.is_free(self.at.monotonic) {
+            return usize::MAX;
+        }
+        match self.gathers_until() {
+            Some(_) if self.intake.submissions() > 0 => {
+                let room = self.layout.limits.batch_messages_max.saturating_sub(self.intake.waiting());
+                self.gather.missing().min(room)
+            }
+            _ => 1,
+        }
+    }
+
     /// A picture for people.
     pub fn status(&self) -> Status {
         let last = self.housekeeping.last;
@@ -243,8 +260,8 @@ impl Core {
             let fate = Fate::busy(text, BUSY_AFTER);
             self.refuse(submission, &fate);
         } else {
+            self.gather.came(submission.came_at);
             self.intake.push(source, submission);
-            self.gather.came(self.at.monotonic);
         }
     }
 

@@ -34,6 +34,8 @@ pub struct Submission {
     pub ticket: Ticket,
     pub interface: InterfaceId,
     pub received_at: Timestamp,
+    /// When it was handed over, by the monotonic clock.
+    pub came_at: Duration,
     /// At least one.
     pub drafts: Vec<Draft>,
     /// Held until all of them are answered.
@@ -44,30 +46,16 @@ pub struct Submission {
 #[derive(Debug)]
 pub enum Event {
     Submit(Submission),
-    Act {
-        ticket: Ticket,
-        action: Action,
-    },
+    Act { ticket: Ticket, action: Action },
     Resume(DestinationId),
-    Stop {
-        destination: DestinationId,
-        author: String,
-    },
+    Stop { destination: DestinationId, author: String },
     Shutdown,
-    /// The time of [`crate::Core::wake_at`] was reached.
-    Wake,
     Wrote(Result<WriteOutcome, StoreError>),
     Found(Result<Option<WriteOutcome>, StoreError>),
     Maintained(Result<Maintenance, StoreError>),
     Pruned(Result<u64, StoreError>),
-    Read {
-        id: ReadId,
-        answer: Result<ReadAnswer, StoreError>,
-    },
-    Delivered {
-        id: RunId,
-        report: RunReport,
-    },
+    Read { id: ReadId, answer: Result<ReadAnswer, StoreError> },
+    Delivered { id: RunId, report: RunReport },
     Closed(Result<(), StoreError>),
 }
 

@@ -44,7 +44,11 @@ pub(crate) struct Waiting {
 
 impl Round {
     fn are_back(&self) -> bool {
-        self.came * 10 >= self.answered * 9
+        self.missing() == 0
+    }
+
+    fn missing(&self) -> usize {
+        (self.answered * 9).div_ceil(10).saturating_sub(self.came)
     }
 }
 
@@ -60,14 +64,19 @@ impl Gather {
         self.round = Some(Round { began: monotonic, answered, came: 0 });
     }
 
-    /// A submission came.
+    /// A submission came at this time.
     pub fn came(&mut self, monotonic: Duration) {
-        let Some(round) = &mut self.round else { return };
+        let Some(round) = self.round.as_mut().filter(|round| round.began <= monotonic) else { return };
         let were_back = round.are_back();
         round.came += 1;
         if round.are_back() && !were_back {
             smooth(&mut self.back, monotonic.saturating_sub(round.began));
         }
+    }
+
+    /// How many are still to come before nothing is waited for any more.
+    pub fn missing(&self) -> usize {
+        self.round.map_or(0, |round| round.missing())
     }
 
     /// Whether the next batch waits, and until when.

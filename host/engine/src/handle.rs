@@ -8,31 +8,20 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::event::{ActError, EngineError};
 use crate::fate::Fate;
-use crate::gate::{Gate, GateError, Permit};
+use crate::gate::{Gate, GateError};
+use crate::inbox::{Inbox, Letter};
+use crate::ports::Clock;
 use crate::status::Status;
 
 /// Counted for each draft beside its body.
 const DRAFT_BYTES: usize = 512;
 
-/// What a handle asks of the engine.
+/// What a handle asks of the engine, beside storing messages.
 #[derive(Debug)]
 pub(crate) enum Request {
-    Submit {
-        interface: InterfaceId,
-        received_at: Timestamp,
-        drafts: Vec<Draft>,
-        permit: Permit,
-        reply: oneshot::Sender<Vec<Fate>>,
-    },
-    Act {
-        action: Action,
-        reply: oneshot::Sender<Result<ActionOutcome, ActError>>,
-    },
+    Act { action: Action, reply: oneshot::Sender<Result<ActionOutcome, ActError>> },
     Resume(DestinationId),
-    Stop {
-        destination: DestinationId,
-        author: String,
-    },
+    Stop { destination: DestinationId, author: String },
     Status(oneshot::Sender<Status>),
     Shutdown,
 }
@@ -41,19 +30,21 @@ pub(crate) enum Request {
 #[derive(Clone)]
 pub struct EngineHandle {
     requests: mpsc::Sender<Request>,
+    inbox: Inbox,
     gate: Gate,
     ready: watch::Receiver<bool>,
     store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
 }
 
 impl EngineHandle {
     pub(crate) fn new(
-        requests: mpsc::Sender<Request>,
+        (requests, inbox): (mpsc::Sender<Request>, Inbox),
         gate: Gate,
         ready: watch::Receiver<bool>,
-        store: Arc<dyn Store>,
+        (store, clock): (Arc<dyn Store>, Arc<dyn Clock>),
     ) -> Self {
-        EngineHandle { requests, gate, ready, store }
+        EngineHandle { requests, inbox, gate, ready, store, clock }
     }
 
     /// Stores messages of an interface. Answers after their commit, one fate a draft, in order.
@@ -72,8 +63,8 @@ impl EngineHandle {
             Err(error) => return vec![not_admitted(error, interface); count],
         };
         let (reply, answer) = oneshot::channel();
-        let request = Request::Submit { interface, received_at, drafts, permit, reply };
-        if self.requests.send(request).await.is_err() {
+        let came_at = self.clock.monotonic();
+        if !self.inbox.push(Letter { interface, received_at, came_at, drafts, permit, reply }) {
             return vec![Fate::stopped(); count];
         }
         answer.await.unwrap_or_else(|_| vec![Fate::stopped(); count])

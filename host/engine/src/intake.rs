@@ -205,6 +205,7 @@ mod tests {
             ticket: Ticket(ticket),
             interface: InterfaceId(1),
             received_at: Timestamp(0),
+            came_at: std::time::Duration::ZERO,
             drafts: bodies.iter().map(draft).collect(),
             permit: gate.admit(InterfaceId(1), 1).unwrap(),
         }

@@ -15,6 +15,7 @@ mod gate;
 mod gather;
 mod handle;
 mod housekeeping;
+mod inbox;
 mod intake;
 mod layout;
 pub mod ports;

@@ -18,11 +18,12 @@ use crate::core::{Core, LastEnd};
 use crate::event::{ActError, Effect, EngineError, Event, Submission, Ticket};
 use crate::fate::Fate;
 use crate::handle::{EngineHandle, Request};
+use crate::inbox::{Inbox, Letter};
 use crate::ports::{Clock, Deliver, Run, RunReport, Stop, Verdict};
 use crate::settings::EngineSettings;
 use crate::time::Now;
 
-/// Requests that wait for the core; beyond it handles wait. Their bytes are counted by the gate.
+/// Requests that wait for the core; beyond it handles wait.
 const REQUESTS_MAX: usize = 1_024;
 /// Requests and answers taken in before the core's turn.
 const TURN_EVENTS_MAX: usize = 1_024;
@@ -46,6 +47,7 @@ pub struct EngineTask {
     core: Core,
     parts: EngineParts,
     requests: mpsc::Receiver<Request>,
+    inbox: Inbox,
     ready: watch::Sender<bool>,
     calls: JoinSet<Event>,
     submits: HashMap<Ticket, oneshot::Sender<Vec<Fate>>>,
@@ -65,11 +67,14 @@ impl Engine {
         let core = Core::new(settings, last_end, rand::random(), now);
         let (sender, requests) = mpsc::channel(REQUESTS_MAX);
         let (ready, is_ready) = watch::channel(false);
-        let handle = EngineHandle::new(sender, core.gate(), is_ready, Arc::clone(&parts.store));
+        let inbox = Inbox::new();
+        let ports = (Arc::clone(&parts.store), Arc::clone(&parts.clock));
+        let handle = EngineHandle::new((sender, inbox.clone()), core.gate(), is_ready, ports);
         let task = EngineTask {
             core,
             parts,
             requests,
+            inbox,
             ready,
             calls: JoinSet::new(),
             submits: HashMap::new(),
@@ -101,18 +106,23 @@ impl EngineTask {
                 }
             }
             self.set_alarm(sleep.as_mut());
+            self.inbox.want(self.core.wanted());
+            let mut event = None;
             tokio::select! {
+                () = self.inbox.enough() => {}
                 count = self.requests.recv_many(&mut requests, TURN_EVENTS_MAX), if has_handles => {
                     // Without handles nobody can ask for a stop: what waits is still delivered.
                     has_handles = count > 0;
                 }
-                Some(event) = self.calls.join_next() => {
-                    self.take_in(event)?;
-                }
-                () = sleep.as_mut() => {
-                    let now = self.now();
-                    self.core.handle(Event::Wake, now);
-                }
+                Some(ended) = self.calls.join_next() => event = Some(ended),
+                () = sleep.as_mut() => {}
+            }
+            // First what came first: it came before a write ended, not after.
+            for letter in self.inbox.take() {
+                self.submit(letter);
+            }
+            if let Some(event) = event {
+                self.take_in(event)?;
             }
             for request in requests.drain(..) {
                 self.request(request);
@@ -144,14 +154,23 @@ impl EngineTask {
         Ok(())
     }
 
-    fn request(&mut self, request: Request) {
+    fn ticket(&mut self) -> Ticket {
         self.tickets += 1;
-        let ticket = Ticket(self.tickets);
+        Ticket(self.tickets)
+    }
+
+    fn submit(&mut self, letter: Letter) {
+        let ticket = self.ticket();
+        let Letter { interface, received_at, came_at, drafts, permit, reply } = letter;
+        self.submits.insert(ticket, reply);
+        let submission = Submission { ticket, interface, received_at, came_at, drafts, permit };
+        let now = self.now();
+        self.core.handle(Event::Submit(submission), now);
+    }
+
+    fn request(&mut self, request: Request) {
+        let ticket = self.ticket();
         let event = match request {
-            Request::Submit { interface, received_at, drafts, permit, reply } => {
-                self.submits.insert(ticket, reply);
-                Event::Submit(Submission { ticket, interface, received_at, drafts, permit })
-            }
             Request::Act { action, reply } => {
                 self.acts.insert(ticket, reply);
                 Event::Act { ticket, action }
@@ -212,6 +231,12 @@ impl EngineTask {
 
     fn call(&mut self, call: impl Future<Output = Event> + Send + 'static) {
         self.calls.spawn(call);
+    }
+}
+
+impl Drop for EngineTask {
+    fn drop(&mut self) {
+        self.inbox.close();
     }
 }
 

@@ -9,6 +9,10 @@ use portway::output::{Exit, Output};
 use portway::wiring::{PluginCatalog, settings_problems};
 use portway_config::Draft;
 
+/// Messages are many small allocations that one thread makes and another frees.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let mut output = Output::of_process(cli.format());

@@ -165,7 +165,6 @@ impl World {
             }
             (_, Some(alarm)) => {
                 self.monotonic = self.monotonic.max(alarm);
-                self.tell(Event::Wake);
             }
             (Some(_), None) => {}
         }

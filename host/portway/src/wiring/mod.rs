@@ -16,9 +16,11 @@ mod observer;
 mod openings;
 mod picture;
 mod running;
+mod threads;
 
 pub use catalog::PluginCatalog;
 pub use clock::SystemClock;
 pub use judge::settings_problems;
 pub use names::topology;
 pub use running::{Running, StartError};
+pub use threads::Background;

@@ -28,6 +28,7 @@ use super::clock::SystemClock;
 use super::control::{EngineControl, InterfaceParts};
 use super::names::{self, Names};
 use super::observer::PluginObserver;
+use super::threads::Threads;
 
 /// Hidden command by which this binary compiles a component in a child of its own.
 pub const COMPILE_COMMAND: &str = "compile-component";
@@ -65,6 +66,8 @@ pub enum StartError {
     Panic(#[source] tokio::task::JoinError),
     #[error("cannot tell which program this is")]
     Program(#[source] io::Error),
+    #[error("cannot start threads")]
+    Threads(#[source] io::Error),
 }
 
 impl StartError {
@@ -88,6 +91,8 @@ pub struct Running {
     background: JoinSet<()>,
     stop_sources: watch::Sender<bool>,
     stop_background: watch::Sender<bool>,
+    /// Last, so that what runs on them is gone before.
+    _threads: Threads,
 }
 
 type SourceDriver = Driver<EngineIntake, PluginCodec>;
@@ -116,13 +121,15 @@ impl Running {
         let of_store = (registered.store.clone(), clock.clone() as Arc<dyn Clock>);
         let delivery = assemble::delivery(&project, &mut plugins, &names, of_store).await?;
         let latencies = delivery.latencies();
-        let bound = bind_sources(&project, &mut plugins).await?;
+        let threads = Threads::start().map_err(StartError::Threads)?;
+        let bound = bind_sources(&project, &mut plugins, &threads).await?;
         let plugin_views = plugins.views(&project);
         let settings = assemble::engine_settings(&project, &registered);
-        let parts = EngineParts { store: store.clone(), deliver: Arc::new(delivery), clock: clock.clone() };
+        let parts =
+            EngineParts { store: store.clone(), deliver: threads.deliver(delivery), clock: clock.clone() };
         let last_end = if registered.unclean { LastEnd::Unclean } else { LastEnd::Clean };
         let (engine, task) = Engine::start(parts, settings, last_end);
-        let task = tokio::spawn(task.run());
+        let task = threads.engine().spawn(task.run());
         engine.on_ready().await?;
         let (stop_sources, sources_stopped) = watch::channel(false);
         let (stop_background, background_stopped) = watch::channel(false);
@@ -132,7 +139,7 @@ impl Running {
         for source in bound {
             let interface = source.interface;
             let (driver, part) = drive(&project, source, &engine, &names, (budget.clone(), clock.clone()));
-            drivers.spawn(driver.run(asked(sources_stopped.clone())));
+            drivers.spawn_on(driver.run(asked(sources_stopped.clone())), threads.sources());
             if let Some(slot) = parts.get_mut(interface) {
                 *slot = Some(part);
             }
@@ -165,6 +172,7 @@ impl Running {
             background,
             stop_sources,
             stop_background,
+            _threads: threads,
         })
     }
 
@@ -237,7 +245,11 @@ fn runtime(project: &Project, data: &Path) -> Result<Runtime, StartError> {
     Ok(Runtime::new(settings)?)
 }
 
-async fn bind_sources(project: &Project, plugins: &mut Plugins<'_>) -> Result<Vec<Bound>, StartError> {
+async fn bind_sources(
+    project: &Project,
+    plugins: &mut Plugins<'_>,
+    threads: &Threads,
+) -> Result<Vec<Bound>, StartError> {
     let mut bound = Vec::new();
     for (index, interface) in project.interfaces.iter().enumerate() {
         let Some(settings) = &interface.source else {
@@ -245,7 +257,8 @@ async fn bind_sources(project: &Project, plugins: &mut Plugins<'_>) -> Result<Ve
         };
         let name = interface.name.as_str();
         let (source, observer) = assemble::source(name, settings, &project.limits, plugins).await?;
-        let listener = Listener::bind(assemble::listen(settings))
+        let listener = threads
+            .listen(assemble::listen(settings))
             .map_err(|source| StartError::Listen { interface: name.to_owned(), source })?;
         bound.push(Bound { interface: index, listener, codec: PluginCodec::new(source), observer });
     }

@@ -64,7 +64,8 @@ impl World {
                     client.waits_for = Some(ticket);
                     client.unsure.clone_from(&drafts);
                 }
-                self.submit(Submission { ticket, interface, received_at: self.now().wall, drafts, permit });
+                let (received_at, came_at) = (self.now().wall, self.now().monotonic);
+                self.submit(Submission { ticket, interface, received_at, came_at, drafts, permit });
             }
         }
     }

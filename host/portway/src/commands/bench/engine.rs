@@ -13,13 +13,15 @@ use tempfile::TempDir;
 
 use super::figure::{Figure, flush_ms, round};
 use crate::traffic::{GenerateProgress, GenerateReport, GenerateSettings, Stopper, generate};
-use crate::wiring::{PluginCatalog, Running};
+use crate::wiring::{Background, PluginCatalog, Running};
 
 /// A project in a folder that goes away with it.
 pub struct Bench {
     pub folder: TempDir,
     pub source: SocketAddr,
     pub admin: SocketAddr,
+    /// Those who send are no part of the engine.
+    clients: Background,
 }
 
 impl Bench {
@@ -30,7 +32,8 @@ impl Bench {
         let folder = tempfile::Builder::new().prefix("portway-bench-").tempdir_in(".")?;
         std::fs::create_dir_all(folder.path().join("interfaces"))?;
         std::fs::create_dir_all(folder.path().join("out"))?;
-        let bench = Bench { folder, source: source.local_addr()?, admin: admin.local_addr()? };
+        let clients = Background::start("client", 1)?;
+        let bench = Bench { folder, source: source.local_addr()?, admin: admin.local_addr()?, clients };
         bench.write("portway.toml", &format!("[admin]\nlisten = \"{}\"\n", bench.admin))?;
         Ok(bench)
     }
@@ -77,7 +80,8 @@ impl Bench {
     /// Sends and waits for every answer.
     pub async fn generate(&self, settings: GenerateSettings) -> Result<GenerateReport> {
         let (_stopper, stop) = Stopper::new();
-        let report = generate(settings, Arc::new(GenerateProgress::default()), stop).await?;
+        let sending = generate(settings, Arc::new(GenerateProgress::default()), stop);
+        let report = self.clients.handle.spawn(sending).await??;
         if !report.is_good() {
             bail!(
                 "{} messages were refused, {} not acknowledged",

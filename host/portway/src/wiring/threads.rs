@@ -1,0 +1,103 @@
+//! The threads of a running engine.
+//!
+//! The machines have one of their own. The threads that own the sockets of sources run the sources'
+//! plugins; transforms and senders have others. So no mapping delays an acknowledgement, and neither
+//! delays the engine: the system shares the processors out between them. The local API stays on the
+//! threads that started all this.
+
+use std::io;
+use std::panic;
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use async_trait::async_trait;
+use portway_engine::ports::{Deliver, Run, RunReport};
+use portway_net::listen::{ListenError, ListenSettings, Listener};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use super::deliver::Delivery;
+
+/// See the file. They end when this is dropped; what still runs on them is not waited for.
+pub struct Threads {
+    engine: Background,
+    sources: Background,
+    deliveries: Background,
+}
+
+/// A runtime that can be let go of from a task.
+pub struct Background {
+    pub handle: Handle,
+    /// None while it is dropped.
+    runtime: Option<Runtime>,
+}
+
+/// A delivery on its own threads.
+struct Apart {
+    delivery: Arc<Delivery>,
+    threads: Handle,
+}
+
+impl Threads {
+    /// One for the engine, half as many for sources as there are processors, and as many for deliveries.
+    pub fn start() -> io::Result<Threads> {
+        let processors = available_parallelism().map_or(1, usize::from);
+        Ok(Threads {
+            engine: Background::start("engine", 1)?,
+            sources: Background::start("source", processors.div_ceil(2))?,
+            deliveries: Background::start("delivery", processors)?,
+        })
+    }
+
+    /// Where the engine runs.
+    pub fn engine(&self) -> &Handle {
+        &self.engine.handle
+    }
+
+    /// Where sources run.
+    pub fn sources(&self) -> &Handle {
+        &self.sources.handle
+    }
+
+    /// Listens there. The sockets of a source belong to these threads from the first.
+    pub fn listen(&self, settings: ListenSettings) -> Result<Listener, ListenError> {
+        let _on = self.sources.handle.enter();
+        Listener::bind(settings)
+    }
+
+    /// The same delivery, on its threads.
+    pub fn deliver(&self, delivery: Delivery) -> Arc<dyn Deliver> {
+        Arc::new(Apart { delivery: Arc::new(delivery), threads: self.deliveries.handle.clone() })
+    }
+}
+
+impl Background {
+    pub fn start(name: &str, threads: usize) -> io::Result<Background> {
+        let mut builder = Builder::new_multi_thread();
+        let runtime = builder.worker_threads(threads).thread_name(name).enable_all().build()?;
+        Ok(Background { handle: runtime.handle().clone(), runtime: Some(runtime) })
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+#[async_trait]
+impl Deliver for Apart {
+    async fn deliver(&self, run: Run) -> RunReport {
+        let delivery = self.delivery.clone();
+        match self.threads.spawn(async move { delivery.deliver(run).await }).await {
+            Ok(report) => report,
+            // The engine makes a report of it.
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => panic::resume_unwind(panic),
+                // The threads are gone, and with them the engine that asked.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+}
