@@ -18,6 +18,7 @@ pub(crate) fn check_files(project: &Project, problems: &mut Vec<Problem>) {
         if let Some(tls) = interface.source.as_ref().and_then(|source| source.tls.as_ref()) {
             check_file(&tls.certificate, "certificate", problems);
             check_file(&tls.key, "key", problems);
+            tls.clients.iter().for_each(|clients| check_file(clients, "authorities", problems));
         }
         for destination in &interface.destinations {
             let uses = destination.transform.iter().chain(&destination.sender);

@@ -33,11 +33,13 @@ group! {
 }
 
 group! {
-    /// The certificate a listener shows.
+    /// The certificate a listener shows, and those it wants to see.
     TlsSettings at "source.tls" in "interfaces/*.toml" {
         /// PEM file with the certificate and its chain.
         certificate: At<ProjectPath>;
         /// PEM file with the private key.
         key: At<ProjectPath>;
+        /// PEM file with the authorities of clients: only who shows a certificate of theirs gets in.
+        clients: Option<At<ProjectPath>>;
     }
 }

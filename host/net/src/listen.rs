@@ -102,7 +102,7 @@ impl RefusedBecause {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     pub address: SocketAddr,
-    /// Of the client's certificate; none while listeners ask for none.
+    /// Of the client's certificate; none where none is asked for.
     pub tls_subject: Option<String>,
 }
 
@@ -151,7 +151,7 @@ pub struct Listener {
 /// The certificate pair in use, and when its files were last looked at.
 struct Certificate {
     files: TlsFiles,
-    marks: (FileMark, FileMark),
+    marks: [FileMark; 3],
     looked: Instant,
     acceptor: TlsAcceptor,
 }
@@ -288,7 +288,7 @@ impl ListenShared {
 
 impl Certificate {
     fn load(files: TlsFiles) -> Result<Certificate, TlsError> {
-        let marks = (tls::file_mark(&files.certificate), tls::file_mark(&files.key));
+        let marks = marks(&files);
         let acceptor = TlsAcceptor::from(Arc::new(tls::server_config(&files)?));
         Ok(Certificate { files, marks, looked: Instant::now(), acceptor })
     }
@@ -297,8 +297,7 @@ impl Certificate {
     fn acceptor(&mut self) -> TlsAcceptor {
         if self.looked.elapsed() >= CERTIFICATE_LOOK {
             self.looked = Instant::now();
-            let marks = (tls::file_mark(&self.files.certificate), tls::file_mark(&self.files.key));
-            if marks != self.marks {
+            if marks(&self.files) != self.marks {
                 match Certificate::load(self.files.clone()) {
                     Ok(renewed) => *self = renewed,
                     Err(error) => tracing::warn!(%error, "a changed certificate was not taken"),
@@ -307,6 +306,11 @@ impl Certificate {
         }
         self.acceptor.clone()
     }
+}
+
+fn marks(files: &TlsFiles) -> [FileMark; 3] {
+    let clients = files.clients.as_deref().and_then(tls::file_mark);
+    [tls::file_mark(&files.certificate), tls::file_mark(&files.key), clients]
 }
 
 fn bind(address: SocketAddr) -> io::Result<TcpListener> {
@@ -339,13 +343,10 @@ async fn shake(
 ) -> Option<Connection> {
     match timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => {
+            let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+            let peer = Peer { address, tls_subject: shown.and_then(tls::subject) };
             let (reader, writer) = tokio::io::split(stream);
-            Some(Connection {
-                reader: Box::new(reader),
-                writer: Box::new(writer),
-                peer: Peer { address, tls_subject: None },
-                permit,
-            })
+            Some(Connection { reader: Box::new(reader), writer: Box::new(writer), peer, permit })
         }
         Ok(Err(error)) => {
             tracing::debug!(%error, %address, "a TLS handshake failed");

@@ -10,14 +10,19 @@ use std::time::SystemTime;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use serde::{Deserialize, Serialize};
 
-/// A certificate chain and its key, both PEM.
+/// What a listener shows, a certificate chain and its key, both PEM; and whom it lets in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TlsFiles {
     pub certificate: PathBuf,
     pub key: PathBuf,
+    /// The authorities of clients, PEM: without a certificate of theirs no client gets in. None: a
+    /// client is asked for nothing.
+    pub clients: Option<PathBuf>,
 }
 
 /// Why TLS cannot be set up.
@@ -29,6 +34,8 @@ pub enum TlsError {
     NoCertificate { path: PathBuf },
     #[error("certificate `{certificate}` and key `{key}` cannot be used")]
     Pair { certificate: PathBuf, key: PathBuf, source: Box<rustls::Error> },
+    #[error("the authorities in `{path}` cannot be used: {reason}")]
+    Authorities { path: PathBuf, reason: String },
     #[error("TLS cannot be set up")]
     Setup(#[source] rustls::Error),
 }
@@ -48,16 +55,10 @@ fn provider() -> Arc<CryptoProvider> {
 
 /// For a client: the given roots alone, or those every browser has.
 pub(crate) fn client_config(roots: Option<&Path>, alpn: &[&[u8]]) -> Result<ClientConfig, TlsError> {
-    let mut store = RootCertStore::empty();
-    match roots {
-        None => store.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
-        Some(path) => {
-            let (added, _) = store.add_parsable_certificates(certificates(path)?);
-            if added == 0 {
-                return Err(TlsError::NoCertificate { path: path.to_owned() });
-            }
-        }
-    }
+    let store = match roots {
+        None => RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() },
+        Some(path) => authorities(path)?,
+    };
     let builder = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Setup)?;
@@ -74,11 +75,38 @@ pub(crate) fn server_config(files: &TlsFiles) -> Result<ServerConfig, TlsError> 
     let builder = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Setup)?;
-    builder.with_no_client_auth().with_single_cert(chain, key).map_err(|source| TlsError::Pair {
+    let builder = match &files.clients {
+        None => builder.with_no_client_auth(),
+        Some(path) => builder.with_client_cert_verifier(client_verifier(path)?),
+    };
+    builder.with_single_cert(chain, key).map_err(|source| TlsError::Pair {
         certificate: files.certificate.clone(),
         key: files.key.clone(),
         source: Box::new(source),
     })
+}
+
+fn client_verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let roots = Arc::new(authorities(path)?);
+    WebPkiClientVerifier::builder_with_provider(roots, provider())
+        .build()
+        .map_err(|error| TlsError::Authorities { path: path.to_owned(), reason: error.to_string() })
+}
+
+/// The subject of a certificate that was checked, as in `CN=lab, O=Hospital`.
+pub(crate) fn subject(certificate: &CertificateDer<'_>) -> Option<String> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    let subject = certificate.subject().to_string();
+    (!subject.is_empty()).then_some(subject)
+}
+
+fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
+    let mut store = RootCertStore::empty();
+    let (added, _) = store.add_parsable_certificates(certificates(path)?);
+    if added == 0 {
+        return Err(TlsError::NoCertificate { path: path.to_owned() });
+    }
+    Ok(store)
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {

@@ -8,6 +8,7 @@ mod fuzz;
 mod plugins;
 mod process;
 mod project;
+mod sabotage;
 mod sim;
 mod test;
 
@@ -26,6 +27,7 @@ cargo xtask fix                formats, and writes the contract's hashes anew
 cargo xtask gen                writes the generated reference pages
 cargo xtask plugins [--test]   builds the first-party plugins; with --test the tests' hostile ones as well
 cargo xtask sim --seeds N      the simulation; `--seed S --trace` replays one
+cargo xtask sabotage           breaks the engine in many ways, each of which the simulation must notice
 cargo xtask crash --rounds N   kills a real engine under load and counts at the receiver;
                                with --no-build the program that is there
 cargo xtask fuzz --seconds N   every fuzz target for so long; with --afresh always the same way";
@@ -49,6 +51,7 @@ fn main() -> Result<()> {
             plugins::build(root, Which::Hostile)
         }
         ["sim", ..] => sim::sim(root, arguments.get(1..).unwrap_or_default()),
+        ["sabotage"] => sabotage::sabotage(root),
         ["crash", "--rounds", rounds] => crash::crash(root, number(rounds)?, Binary::ToBeBuilt),
         ["crash", "--rounds", rounds, "--no-build"] => crash::crash(root, number(rounds)?, Binary::AsTested),
         ["fuzz", "--seconds", seconds] => fuzz::fuzz(root, number(seconds)?, fuzz::Start::Onward),

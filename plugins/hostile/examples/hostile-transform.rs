@@ -1,6 +1,6 @@
 //! A transform that misbehaves as its settings say, and otherwise passes messages on.
 
-use plugin_hostile::{Deed, Settings, act, trap};
+use plugin_hostile::{Deed, Settings, act, tell_time, trap};
 use portway_sdk::{
     Body, Call, Context, Failure, Message, Output, Problem, Transform, TransformVerdict, Trouble, progress,
     transform_each,
@@ -27,6 +27,7 @@ impl Transform for Hostile {
                 let output = Output::new(message.body).with_attribute("portway.source", "forged");
                 output.with_attribute("mine", "kept").into()
             }
+            Deed::TellTime => TransformVerdict::deliver(tell_time()),
             Deed::SeveralOutputs => TransformVerdict::Deliver(vec![Output::new("one"), Output::new("two")]),
             _ => TransformVerdict::Pass,
         })

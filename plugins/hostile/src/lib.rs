@@ -5,8 +5,12 @@
 //! message that provokes it, so that a test can put a good message beside a bad one; without
 //! it every message does.
 
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
 use std::hint::black_box;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use portway_sdk::blobs::BlobWriter;
 use portway_sdk::{Failure, log, text};
 use serde::Deserialize;
 
@@ -33,6 +37,8 @@ pub enum Deed {
     Trap,
     StackOverflow,
     LogFlood,
+    /// Has the host make more handles than a message needs, and drops them.
+    HoardHandles,
     // In `open`.
     OpenFails,
     OpenTraps,
@@ -49,6 +55,8 @@ pub enum Deed {
     PortwayAttribute,
     HugeBody,
     SeveralOutputs,
+    /// Says what time it is and what chance brings, which a pure plugin should not be able to know.
+    TellTime,
     // Of senders.
     SentAfterUntried,
     /// Says that the message arrived, then traps.
@@ -97,8 +105,20 @@ pub fn act(deed: Deed) {
         Deed::Trap => trap(),
         Deed::StackOverflow => log::info(dig(0)),
         Deed::LogFlood => log_flood(),
+        Deed::HoardHandles => (0..7_000).for_each(|_| drop(BlobWriter::new())),
         _ => {}
     }
+}
+
+/// The wall clock, the monotonic clock, random bytes and the seed of hash maps, as text.
+pub fn tell_time() -> String {
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_millis());
+    let started = Instant::now();
+    let passed = started.elapsed().as_nanos();
+    let mut chance = [0; 8];
+    let drawn = getrandom::fill(&mut chance).is_ok();
+    let hash = RandomState::new().hash_one("portway");
+    format!("wall {wall:?} passed {passed} drawn {drawn} {chance:?} hash {hash}")
 }
 
 /// Never returns, and calls nobody.

@@ -96,7 +96,7 @@ impl Destination {
         ctx: &Ctx<'_>,
     ) -> Meaning {
         match &verdict {
-            Verdict::Runaway(_) => self.standing.ran_away(),
+            Verdict::Runaway(why) => self.standing.ran_away(hint.message, why),
             Verdict::Untried => {}
             Verdict::Sent(_)
             | Verdict::Route(_)

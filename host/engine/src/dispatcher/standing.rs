@@ -1,8 +1,9 @@
 //! Whether a destination works: running, away, asked again with one run, or stopped.
 
+use std::fmt;
 use std::time::Duration;
 
-use portway_model::{AttemptNo, Failure, Later, RetryPolicy, Timestamp};
+use portway_model::{AttemptNo, Failure, Later, MessageId, RetryPolicy, Timestamp};
 
 use crate::event::RunId;
 use crate::ports::Stop;
@@ -18,8 +19,15 @@ pub(crate) struct Standing {
     state: State,
     /// Waits in a row.
     tries: u32,
-    /// Runaways in a row.
-    runaways: u32,
+    runaways: Runaways,
+}
+
+/// Runaways in a row.
+#[derive(Debug, Default)]
+struct Runaways {
+    count: u32,
+    /// For the operator: the newest of them.
+    last: Option<(MessageId, Failure)>,
 }
 
 #[derive(Debug, Default)]
@@ -127,17 +135,18 @@ impl Standing {
     }
 
     /// A message made the plugin use up its fuel, memory or time.
-    pub fn ran_away(&mut self) {
-        self.runaways = self.runaways.saturating_add(1);
+    pub fn ran_away(&mut self, message: MessageId, why: &Failure) {
+        self.runaways.count = self.runaways.count.saturating_add(1);
+        self.runaways.last = Some((message, why.clone()));
     }
 
     /// A message came to something.
     pub fn worked(&mut self) {
-        self.runaways = 0;
+        self.runaways = Runaways::default();
     }
 
     pub fn runaways(&self) -> u32 {
-        self.runaways
+        self.runaways.count
     }
 
     /// Takes in what a run says of the whole.
@@ -146,10 +155,8 @@ impl Standing {
         self.forget(heard.run);
         match heard.stop {
             Some(Stop::Misconfigured(why)) => self.stop(why, patience.at.wall),
-            _ if self.runaways >= RUNAWAYS_MAX => {
-                let text =
-                    format!("{} messages in a row used up the plugin's fuel, memory or time", self.runaways);
-                self.stop(Failure::new("runaway", text), patience.at.wall)
+            _ if self.runaways.count >= RUNAWAYS_MAX => {
+                self.stop(Failure::new("runaway", self.runaways.to_string()), patience.at.wall)
             }
             Some(Stop::Unavailable(later)) => self.wait(later, is_probe, patience),
             None if heard.progress => self.resume_if_away(),
@@ -168,7 +175,7 @@ impl Standing {
 
     /// An operator says that it may go on.
     pub fn resume(&mut self) -> Change {
-        self.runaways = 0;
+        self.runaways = Runaways::default();
         self.tries = 0;
         match std::mem::take(&mut self.state) {
             State::Running => Change::None,
@@ -235,6 +242,17 @@ impl Standing {
     }
 }
 
+impl fmt::Display for Runaways {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.count;
+        write!(f, "{count} tries in a row used up the plugin's fuel, memory or time")?;
+        match &self.last {
+            Some((message, why)) => write!(f, ", the last with message {message}: {}", why.text),
+            None => Ok(()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,17 +290,23 @@ mod tests {
         assert_eq!(hear(&mut standing, 5, 4_000, away()), Change::Waits(Duration::from_secs(5)));
     }
 
+    fn run_away(standing: &mut Standing) {
+        standing.ran_away(MessageId(7), &Failure::new("fuel", "no fuel is left"));
+    }
+
     #[test]
     fn three_runaways_in_a_row_stop_it_and_resume_starts_it_again() {
         let mut standing = Standing::default();
-        standing.ran_away();
-        standing.ran_away();
+        run_away(&mut standing);
+        run_away(&mut standing);
         standing.worked();
-        (0..2).for_each(|_| standing.ran_away());
+        (0..2).for_each(|_| run_away(&mut standing));
         assert_eq!(hear(&mut standing, 1, 0, None), Change::None);
-        standing.ran_away();
+        run_away(&mut standing);
         assert_eq!(hear(&mut standing, 1, 0, None), Change::Stopped);
         assert!(!standing.is_active());
+        let Some(News::Stopped(why)) = standing.news() else { panic!("it says why") };
+        assert!(why.text.ends_with("the last with message 7: no fuel is left"), "{}", why.text);
         assert_eq!(standing.resume(), Change::Resumed);
         assert_eq!(hear(&mut standing, 1, 0, None), Change::None);
     }

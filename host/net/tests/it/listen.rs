@@ -1,10 +1,12 @@
 //! Listeners: who gets in, who is refused, and that both can be seen.
 
+use std::io;
 use std::time::Duration;
 
-use portway_net::listen::{ListenError, ListenSettings, Listener};
+use portway_net::listen::{ListenError, ListenSettings, Listener, TlsFiles};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
 
 use crate::peers::{Age, Pair};
 
@@ -112,6 +114,41 @@ async fn a_good_tls_client_gets_in_and_bad_ones_are_counted() {
     assert_eq!(refused(&listener), [("tls-failed", 3)]);
 }
 
+/// What the server says of a client that may be refused only after its own handshake is done.
+async fn greeted(connected: io::Result<TlsStream<TcpStream>>) -> bool {
+    let mut byte = [0];
+    match connected {
+        Ok(mut stream) => matches!(stream.read(&mut byte).await, Ok(1)),
+        Err(_) => false,
+    }
+}
+
+#[tokio::test]
+async fn only_clients_with_a_certificate_of_the_named_authorities_get_in() {
+    let (pair, client, stranger) =
+        (Pair::new("localhost", Age::Fresh), Pair::new("lab", Age::Fresh), Pair::new("lab", Age::Fresh));
+    let expired = Pair::new("lab", Age::Expired);
+    let tls = TlsFiles { clients: Some(client.certificate()), ..pair.files() };
+    let mut listener = Listener::bind(ListenSettings { tls: Some(tls), ..settings() }).unwrap();
+    let address = listener.local_addr();
+    let clients = async {
+        for own in [None, Some(&stranger), Some(&expired)] {
+            assert!(!greeted(pair.connect_as(own, address, "localhost").await).await);
+        }
+        assert!(greeted(pair.connect_as(Some(&client), address, "localhost").await).await);
+    };
+    let server = async {
+        let mut connection = listener.accept().await;
+        connection.writer.write_all(b"+").await.unwrap();
+        connection.writer.flush().await.unwrap();
+        connection
+    };
+    let ((), connection) = tokio::join!(clients, server);
+    let subject = connection.peer.tls_subject.unwrap();
+    assert!(subject.contains("O=Hospital"), "{subject}");
+    assert_eq!(refused(&listener), [("tls-failed", 3)]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_slow_handshake_holds_up_nobody_and_is_given_up() {
     let pair = Pair::new("localhost", Age::Fresh);
@@ -163,7 +200,7 @@ async fn what_cannot_listen_says_why() {
         (one.key(), one.certificate()),
         (one.certificate().with_file_name("none"), one.key()),
     ] {
-        let tls = Some(portway_net::listen::TlsFiles { certificate, key });
+        let tls = Some(TlsFiles { certificate, key, clients: None });
         assert!(matches!(Listener::bind(ListenSettings { tls, ..settings() }), Err(ListenError::Tls { .. })));
     }
 }

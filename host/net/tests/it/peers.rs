@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use portway_net::listen::TlsFiles;
-use rcgen::{CertificateParams, KeyPair};
+use rcgen::{CertificateParams, DnType, KeyPair};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -39,6 +39,7 @@ impl Pair {
     /// Puts another pair into the same files.
     pub fn renew(&self, name: &str, age: Age) {
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::OrganizationName, "Hospital");
         if let Age::Expired = age {
             params.not_before = rcgen::date_time_ymd(2001, 1, 1);
             params.not_after = rcgen::date_time_ymd(2002, 1, 1);
@@ -58,7 +59,7 @@ impl Pair {
     }
 
     pub fn files(&self) -> TlsFiles {
-        TlsFiles { certificate: self.certificate(), key: self.key() }
+        TlsFiles { certificate: self.certificate(), key: self.key(), clients: None }
     }
 
     pub async fn accept(&self, stream: TcpStream) -> io::Result<server::TlsStream<TcpStream>> {
@@ -75,13 +76,29 @@ impl Pair {
 
     /// Connects as somebody who trusts this pair alone.
     pub async fn connect(&self, address: SocketAddr, name: &str) -> io::Result<client::TlsStream<TcpStream>> {
+        self.connect_as(None, address, name).await
+    }
+
+    /// The same, and shows another pair.
+    pub async fn connect_as(
+        &self,
+        own: Option<&Pair>,
+        address: SocketAddr,
+        name: &str,
+    ) -> io::Result<client::TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(self.certificate()).unwrap()).unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .with_root_certificates(roots);
+        let config = match own {
+            None => config.with_no_client_auth(),
+            Some(own) => {
+                let chain = vec![CertificateDer::from_pem_file(own.certificate()).unwrap()];
+                config.with_client_auth_cert(chain, PrivateKeyDer::from_pem_file(own.key()).unwrap()).unwrap()
+            }
+        };
         let stream = TcpStream::connect(address).await?;
         let name = ServerName::try_from(name.to_owned()).unwrap();
         TlsConnector::from(Arc::new(config)).connect(name, stream).await

@@ -174,6 +174,7 @@ pub fn listen(settings: &SourceSettings) -> ListenSettings {
         tls: settings.tls.as_ref().map(|tls| TlsFiles {
             certificate: tls.certificate.value.as_path().to_owned(),
             key: tls.key.value.as_path().to_owned(),
+            clients: tls.clients.as_ref().map(|clients| clients.value.as_path().to_owned()),
         }),
     }
 }

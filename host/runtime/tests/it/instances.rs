@@ -174,6 +174,18 @@ async fn an_instance_is_replaced_after_some_ten_thousand_calls() {
 }
 
 #[tokio::test]
+async fn an_instance_that_was_given_sixty_thousand_handles_is_replaced() {
+    let (_runtime, plugin) = alone(settings()).await;
+    let transformer = plugin.transformer(deed("hoard-handles", "")).unwrap();
+    // 7,000 a call: the ninth is the first that begins with more than 60,000 given.
+    for (call, instances) in (1..=10).zip([1, 1, 1, 1, 1, 1, 1, 1, 1, 2]) {
+        assert_eq!(transformer.transform(&batch(&["x"])).await.result.unwrap(), [TransformVerdict::Pass]);
+        assert_eq!(plugin.counts().instances, instances, "call {call}");
+    }
+    assert_eq!(plugin.counts().faults, 0);
+}
+
+#[tokio::test]
 async fn an_instance_near_its_memory_limit_is_replaced_before_it_faults() {
     let (_runtime, plugin) = alone(settings()).await;
     let limits = CallLimits { memory_bytes: 16 << 20, ..limits() };

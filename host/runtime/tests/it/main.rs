@@ -10,6 +10,7 @@ mod instances;
 mod lies;
 mod loading;
 mod mllp;
+mod replay;
 mod senders;
 mod sources;
 mod support;

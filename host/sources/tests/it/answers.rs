@@ -130,7 +130,8 @@ async fn notices_of_the_plugin_are_counted_with_the_rest() {
 async fn it_all_works_over_tls() {
     let folder = tempfile::tempdir().unwrap();
     let pair = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let files = TlsFiles { certificate: folder.path().join("cert.pem"), key: folder.path().join("key.pem") };
+    let (certificate, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    let files = TlsFiles { certificate, key, clients: None };
     std::fs::write(&files.certificate, pair.cert.pem()).unwrap();
     std::fs::write(&files.key, pair.signing_key.serialize_pem()).unwrap();
     let mut roots = rustls::RootCertStore::empty();

@@ -77,7 +77,7 @@ async fn check(engine: &mut Engine, deeds: &[(&str, End)]) {
             End::Stops => {
                 let why = found.why.clone().unwrap_or_else(|| panic!("no reason: {found:?}"));
                 assert_eq!(why.code, "runaway", "{deed}: {found:?}");
-                assert!(why.text.contains("3 messages in a row used up"), "{deed}: {}", why.text);
+                assert!(why.text.contains("3 tries in a row used up"), "{deed}: {}", why.text);
                 assert_eq!((found.counts.sent, found.waiting), (BEFORE, BEHIND + 1), "{deed}: {found:?}");
             }
             End::Quarantined(_) => {
@@ -194,7 +194,7 @@ async fn a_stopped_destination_is_resumed_and_a_better_plugin_delivers_what_wait
     let before = engine.until_stopped("bad", "out").await;
     let shown = project.portway(&["status"]).await;
     assert!(shown.stdout.contains("STOPPED for "), "{}", shown.stdout);
-    assert!(shown.stdout.contains("3 messages in a row used up"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("3 tries in a row used up"), "{}", shown.stdout);
     assert!(shown.stdout.contains("`portway resume bad out` starts it again"), "{}", shown.stdout);
 
     let resumed = project.portway(&["resume", "bad", "out"]).await;

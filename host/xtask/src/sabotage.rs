@@ -1,0 +1,198 @@
+//! `cargo xtask sabotage`: does the simulation notice when the engine is wrong?
+//!
+//! Each sabotage breaks the engine in one place, in a copy of the repository, and the simulation has
+//! to find a seed that shows it. One that is not found is a hole in the auditor; one whose place is
+//! gone has to be written anew.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::process::cargo;
+
+/// Seeds in which a sabotage must show.
+const SEEDS: &str = "3000";
+/// Of what the auditor says; more is in the trace of the seed.
+const VIOLATION_CHARS_MAX: usize = 160;
+/// What the simulation is made of, besides the manifests of the workspace.
+const COPIED: [&str; 4] = ["host/model", "host/store", "host/engine", "host/testkit"];
+
+/// One wrong line.
+struct Sabotage {
+    /// What the engine does wrongly.
+    does: &'static str,
+    file: &'static str,
+    right: &'static str,
+    wrong: &'static str,
+}
+
+const SABOTAGES: [Sabotage; 14] = [
+    Sabotage {
+        does: "acknowledges before the flush",
+        file: "host/engine/src/core.rs",
+        right: "batch.durability = Durability::Strict;\n            }\n            if let Some(message)",
+        wrong: "batch.durability = Durability::Relaxed;\n            }\n            if let Some(message)",
+    },
+    Sabotage {
+        does: "writes a batch again whose end it does not know",
+        file: "host/engine/src/committer.rs",
+        right: "self.hand = Hand::Finding { batch, mark, asked: false };\n                After::Again\n            }\n            ErrorKind::Fatal",
+        wrong: "let _ = mark;\n                self.give_back(batch);\n                After::Again\n            }\n            ErrorKind::Fatal",
+    },
+    Sabotage {
+        does: "forgets a batch that was not stored",
+        file: "host/engine/src/committer.rs",
+        right: "Ok(None) => {\n                self.give_back(batch);",
+        wrong: "Ok(None) => {\n                drop(batch);",
+    },
+    Sabotage {
+        does: "keeps a hint though older messages are still in the store",
+        file: "host/engine/src/dispatcher/stream.rs",
+        right: "if !self.is_behind() && message > self.known && keep == Keep::Yes {",
+        wrong: "if message > self.known && keep == Keep::Yes {",
+    },
+    Sabotage {
+        does: "takes a full page for the last one",
+        file: "host/engine/src/dispatcher/stream.rs",
+        right: "self.more = cut || !is_short;",
+        wrong: "self.more = cut;",
+    },
+    Sabotage {
+        does: "reads again what a run has in hand",
+        file: "host/engine/src/dispatcher/stream.rs",
+        right: "self.known = self.taken_to.max(last);",
+        wrong: "self.known = last;",
+    },
+    Sabotage {
+        does: "puts what a run left behind what came later",
+        file: "host/engine/src/dispatcher/stream.rs",
+        right: "self.queue.push_front(hint);",
+        wrong: "self.queue.push_back(hint);",
+    },
+    Sabotage {
+        does: "goes on past a message that waits for its retry",
+        file: "host/engine/src/dispatcher/lane.rs",
+        right: "let waits = self.run.is_some() || self.blocked.is_some() || self.rewind.is_some();",
+        wrong: "let waits = self.run.is_some() || self.rewind.is_some();",
+    },
+    Sabotage {
+        does: "sends what is held by a quarantined message",
+        file: "host/engine/src/dispatcher/lane.rs",
+        right: "self.held.is_none_or(|held| message < held)",
+        wrong: "self.held.is_none_or(|held| message != held)",
+    },
+    Sabotage {
+        does: "counts no attempts",
+        file: "host/engine/src/dispatcher/pick.rs",
+        right: "attempt: hint.attempts.next(), ..envelope",
+        wrong: "attempt: hint.attempts, ..envelope",
+    },
+    Sabotage {
+        does: "keeps more bodies in memory than it may",
+        file: "host/engine/src/dispatcher/budget.rs",
+        right: "self.carried.load(Ordering::Relaxed).saturating_add(bytes) > self.half_bytes {",
+        wrong: "self.carried.load(Ordering::Relaxed).saturating_add(bytes) > self.half_bytes * 8 {",
+    },
+    Sabotage {
+        does: "sends on though too many results are not flushed",
+        file: "host/engine/src/dispatcher/pick.rs",
+        right: "ctx.completer.room(self.place).saturating_sub(self.in_hand) as usize",
+        wrong: "ctx.completer.unflushed_max() as usize",
+    },
+    Sabotage {
+        does: "trusts what was in hand when the process died",
+        file: "host/engine/src/core.rs",
+        right: "last_end == LastEnd::Unclean)",
+        wrong: "last_end == LastEnd::Unclean && false)",
+    },
+    Sabotage {
+        does: "stops a destination one runaway too late",
+        file: "host/engine/src/dispatcher/standing.rs",
+        right: "const RUNAWAYS_MAX: u32 = 3;",
+        wrong: "const RUNAWAYS_MAX: u32 = 4;",
+    },
+];
+
+/// Plays them all; an error if one is not found out.
+pub fn sabotage(root: &Path) -> Result<()> {
+    let home = root.join("target/sabotage");
+    let tree = home.join("tree");
+    copy(root, &tree)?;
+    let mut missed = Vec::new();
+    for sabotage in &SABOTAGES {
+        let file = tree.join(sabotage.file);
+        let sound = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        ensure!(
+            sound.matches(sabotage.right).count() == 1,
+            "`{}` is not found once in `{}`: write the sabotage that {} anew",
+            sabotage.right,
+            sabotage.file,
+            sabotage.does
+        );
+        fs::write(&file, sound.replace(sabotage.right, sabotage.wrong))?;
+        let played = play(&tree, &home)?;
+        fs::write(&file, sound)?;
+        match found(&played) {
+            Some(violation) => println!("found: an engine that {}\n       {violation}", sabotage.does),
+            None => {
+                println!("MISSED: an engine that {}", sabotage.does);
+                missed.push(sabotage.does);
+            }
+        }
+    }
+    let sound = play(&tree, &home)?;
+    ensure!(sound.status.success(), "the sound engine breaks a rule: {}", text(&sound));
+    match missed.is_empty() {
+        true => {
+            println!(
+                "{} of {} sabotages found, and the sound engine passes",
+                SABOTAGES.len(),
+                SABOTAGES.len()
+            );
+            Ok(())
+        }
+        false => bail!("the simulation does not notice an engine that {}", missed.join(", or that ")),
+    }
+}
+
+/// Only these crates, in a workspace of their own, so that nothing else is built.
+fn copy(root: &Path, tree: &Path) -> Result<()> {
+    if tree.exists() {
+        fs::remove_dir_all(tree)?;
+    }
+    fs::create_dir_all(tree.join("host"))?;
+    for folder in COPIED {
+        let copied = Command::new("cp").arg("-r").arg(root.join(folder)).arg(tree.join(folder)).status()?;
+        ensure!(copied.success(), "`{folder}` cannot be copied");
+    }
+    let manifest = fs::read_to_string(root.join("Cargo.toml"))?;
+    let (before, rest) = manifest.split_once("members = [").context("the workspace names no members")?;
+    let (_, after) = rest.split_once("[workspace.package]").context("the workspace has no package")?;
+    let members = COPIED.map(|folder| format!("\"{folder}\"")).join(", ");
+    fs::write(
+        tree.join("Cargo.toml"),
+        format!("{before}members = [{members}]\n\n[workspace.package]{after}"),
+    )?;
+    fs::copy(root.join("Cargo.lock"), tree.join("Cargo.lock"))?;
+    Ok(())
+}
+
+fn play(tree: &Path, home: &Path) -> Result<Output> {
+    let args = ["run", "--quiet", "--release", "--package", "portway-testkit", "--bin", "sim", "--"];
+    let mut command = cargo(tree);
+    command.env("CARGO_TARGET_DIR", home.join("built")).env("CARGO_INCREMENTAL", "0");
+    Ok(command.args(args).args(["--seeds", SEEDS]).output()?)
+}
+
+/// What the auditor says, if it says something: a copy that does not build finds nothing.
+fn found(played: &Output) -> Option<String> {
+    let said = text(played);
+    let violation = said.lines().find(|line| line.starts_with("seed ") && line.contains("breaks a rule"))?;
+    (!played.status.success()).then(|| violation.chars().take(VIOLATION_CHARS_MAX).collect())
+}
+
+fn text(played: &Output) -> String {
+    String::from_utf8_lossy(&played.stderr).into_owned()
+}
