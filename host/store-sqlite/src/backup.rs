@@ -6,14 +6,13 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use portway_store::{ErrorKind, StoreError};
-use sqlx::{ConnectOptions as _, Connection as _};
 
 use crate::error::failed;
-use crate::open::{backup_options, folder_of};
+use crate::open::{self, folder_of};
 
 /// Copies the store `from` into a new file. The copy is one read: what is stored while it runs is
 /// not in it, and the log is not begun anew until it ends.
-pub(crate) async fn backup(from: &Path, target: &Path) -> Result<(), StoreError> {
+pub(crate) fn backup(from: &Path, target: &Path) -> Result<(), StoreError> {
     let shown = target.display();
     let io = |error: io::Error| {
         StoreError::new(ErrorKind::Refused, format!("cannot write `{shown}`")).caused_by(error)
@@ -30,7 +29,7 @@ pub(crate) async fn backup(from: &Path, target: &Path) -> Result<(), StoreError>
         }
         Err(error) => return Err(io(error)),
     }
-    let copied = match copy(from, name).await {
+    let copied = match copy(from, name) {
         Ok(()) => flush(&target).map_err(io),
         Err(error) => Err(failed("copy the store", error)),
     };
@@ -41,12 +40,10 @@ pub(crate) async fn backup(from: &Path, target: &Path) -> Result<(), StoreError>
     copied
 }
 
-async fn copy(from: &Path, target: &str) -> Result<(), sqlx::Error> {
-    let mut connection = backup_options(from).connect().await?;
-    let copied = sqlx::query("VACUUM INTO ?").bind(target).execute(&mut connection).await;
-    let closed = connection.close().await;
-    copied?;
-    closed
+fn copy(from: &Path, target: &str) -> rusqlite::Result<()> {
+    let connection = open::copier(from)?;
+    connection.execute("VACUUM INTO ?", [target])?;
+    connection.close().map_err(|(_, error)| error)
 }
 
 fn flush(target: &Path) -> io::Result<()> {

@@ -6,12 +6,11 @@
 
 use portway_model::{DestinationId, Lane, MessageId, Timestamp};
 use portway_store::{LaneHead, Pending, QueueView, StoreError};
-use sqlx::Row as _;
-use sqlx::sqlite::SqliteRow;
+use rusqlite::{Connection, Row, params};
 
-use crate::error::damaged;
-use crate::number;
-use crate::readers::Reader;
+use crate::error::failed;
+use crate::number::{self, stored};
+use crate::query::{int, maybe_int, row, rows};
 
 /// Goes from one destination to the next, however much waits at each.
 const WITH_WORK: &str = "WITH RECURSIVE
@@ -31,195 +30,117 @@ const WITH_WORK: &str = "WITH RECURSIVE
         FROM due WHERE id IS NOT NULL)
     SELECT id FROM queued WHERE id IS NOT NULL UNION SELECT id FROM due WHERE id IS NOT NULL ORDER BY id";
 
-pub(crate) async fn destinations_with_work(
-    reader: &mut Reader<'_>,
-) -> Result<Vec<DestinationId>, StoreError> {
-    let rows = reader.rows("find destinations with work", sqlx::query(WITH_WORK)).await?;
-    rows.iter().map(|row| number::destination(int(row, 0)?)).collect()
+pub(crate) fn destinations_with_work(connection: &Connection) -> Result<Vec<DestinationId>, StoreError> {
+    rows(connection, "find destinations with work", WITH_WORK, [], |row| number::destination(int(row, 0)?))
 }
 
-/// Deliveries of a destination that are looked at before going from lane to lane. Looking at one
-/// costs a thirtieth of going to the next lane.
-const LOOKED_AT: i64 = 16_384;
+/// Deliveries of one lane that are passed by before its rest is skipped: going to the next lane by
+/// the index costs as much as looking at a few dozen.
+const PASSED_MAX: usize = 32;
 
-/// The heads of lanes: first by looking at a number of deliveries in order, then, where there are
-/// more, by going from one lane to the next.
-macro_rules! heads {
-    ($index:literal, $condition:literal) => {
-        (
-            concat!(
-                "SELECT group_concat(lane || ',' || head, ';'), sum(count) FROM
-                    (SELECT lane, min(message_id) AS head, count(*) AS count FROM
-                        (SELECT lane, message_id FROM deliveries INDEXED BY ",
-                $index,
-                " WHERE ",
-                $condition,
-                " AND destination_id = ? AND lane < 1024 ORDER BY lane, message_id LIMIT ?)
-                    GROUP BY lane)"
-            ),
-            concat!(
-                "WITH RECURSIVE lanes (in_lane) AS (
-                    SELECT ?2
-                    UNION ALL
-                    SELECT (SELECT lane FROM deliveries INDEXED BY ",
-                $index,
-                " WHERE ",
-                $condition,
-                " AND destination_id = ?1 AND lane > in_lane ORDER BY lane LIMIT 1)
-                    FROM lanes WHERE in_lane < 1024)
-                SELECT group_concat(in_lane || ',' || (SELECT min(message_id) FROM deliveries INDEXED BY ",
-                $index,
-                " WHERE ",
-                $condition,
-                " AND destination_id = ?1 AND lane = in_lane), ';')
-                FROM lanes WHERE in_lane > ?2 AND in_lane < 1024"
-            ),
-        )
-    };
-}
+/// Without a limit: a reader that has seen enough of a lane asks again from the next one on.
+const LANE_HEADS: &str = "SELECT lane, message_id FROM deliveries INDEXED BY deliveries_queue
+    WHERE state = 0 AND (lane < 1024 OR due_at IS NULL) AND destination_id = ? AND lane > ? AND lane < 1024
+    ORDER BY lane, message_id";
+const HELD_HEADS: &str = "SELECT lane, message_id FROM deliveries INDEXED BY deliveries_held
+    WHERE state = 3 AND destination_id = ? AND lane > ? AND lane < 1024
+    ORDER BY lane, message_id";
 
-/// The two statements that find heads.
-type Heads = (&'static str, &'static str);
-
-const LANE_HEADS: Heads = heads!("deliveries_queue", "state = 0 AND (lane < 1024 OR due_at IS NULL)");
-const HELD_HEADS: Heads = heads!("deliveries_held", "state = 3");
-
-pub(crate) async fn lane_heads(
-    reader: &mut Reader<'_>,
+pub(crate) fn lane_heads(
+    connection: &Connection,
     destination: DestinationId,
 ) -> Result<Vec<LaneHead>, StoreError> {
-    heads(reader, LANE_HEADS, destination, LOOKED_AT).await
+    heads(connection, LANE_HEADS, destination, PASSED_MAX)
 }
 
-pub(crate) async fn held_heads(
-    reader: &mut Reader<'_>,
+pub(crate) fn held_heads(
+    connection: &Connection,
     destination: DestinationId,
 ) -> Result<Vec<LaneHead>, StoreError> {
-    heads(reader, HELD_HEADS, destination, LOOKED_AT).await
+    heads(connection, HELD_HEADS, destination, PASSED_MAX)
 }
 
-async fn heads(
-    reader: &mut Reader<'_>,
-    (look, go): Heads,
+fn heads(
+    connection: &Connection,
+    sql: &str,
     destination: DestinationId,
-    looked_at: i64,
+    passed_max: usize,
 ) -> Result<Vec<LaneHead>, StoreError> {
-    let what = "find the heads of lanes";
-    let query = sqlx::query(look).bind(i64::from(destination.0)).bind(looked_at);
-    let rows = reader.rows(what, query).await?;
-    let mut heads = heads_of(&rows)?;
-    let seen = rows.first().map(|row| maybe_int(row, 1)).transpose()?.flatten();
-    if let Some(last) = heads.last().filter(|_| seen == Some(looked_at)) {
-        let query = sqlx::query(go).bind(i64::from(destination.0)).bind(i64::from(last.lane.number()));
-        heads.extend(heads_of(&reader.rows(what, query).await?)?);
+    let error = |error| failed("find the heads of lanes", error);
+    let mut statement = connection.prepare_cached(sql).map_err(error)?;
+    let mut heads: Vec<LaneHead> = Vec::new();
+    loop {
+        let last = heads.last().map_or(-1, |head| i64::from(head.lane.number()));
+        let mut rows = statement.query(params![destination.0, last]).map_err(error)?;
+        let mut passed = 0;
+        while let Some(row) = rows.next().map_err(error)?.filter(|_| passed < passed_max) {
+            let lane = number::lane(int(row, 0)?)?;
+            if heads.last().is_some_and(|head| head.lane == lane) {
+                passed += 1;
+            } else {
+                passed = 0;
+                heads.push(LaneHead { lane, message: number::message(int(row, 1)?)? });
+            }
+        }
+        if passed < passed_max {
+            return Ok(heads);
+        }
     }
-    Ok(heads)
 }
 
-fn heads_of(rows: &[SqliteRow]) -> Result<Vec<LaneHead>, StoreError> {
-    let head = |fields: &mut Fields<'_>| {
-        Ok(LaneHead { lane: number::lane(fields.int()?)?, message: number::message(fields.int()?)? })
-    };
-    read_packed(rows, head)
-}
+const READ_LANE: &str = "SELECT message_id, lane, round, attempts, due_at, body_bytes
+    FROM deliveries INDEXED BY deliveries_queue CROSS JOIN messages ON messages.id = message_id
+    WHERE state = 0 AND (lane < 1024 OR due_at IS NULL) AND destination_id = ? AND lane = ? AND message_id > ?
+    ORDER BY message_id LIMIT ?";
 
-const READ_LANE: &str = "SELECT group_concat(message_id || ',' || lane || ',' || round || ',' || attempts || ',' ||
-        ifnull(due_at, '') || ',' || body_bytes, ';')
-    FROM (SELECT message_id, lane, round, attempts, due_at, body_bytes
-        FROM deliveries INDEXED BY deliveries_queue CROSS JOIN messages ON messages.id = message_id
-        WHERE state = 0 AND (lane < 1024 OR due_at IS NULL) AND destination_id = ? AND lane = ? AND message_id > ?
-        ORDER BY message_id LIMIT ?)";
-
-pub(crate) async fn read_lane(
-    reader: &mut Reader<'_>,
+pub(crate) fn read_lane(
+    connection: &Connection,
     destination: DestinationId,
     lane: Lane,
     after: MessageId,
     limit: u32,
 ) -> Result<Vec<Pending>, StoreError> {
-    let query = sqlx::query(READ_LANE)
-        .bind(i64::from(destination.0))
-        .bind(i64::from(lane.number()))
-        .bind(number::stored(after.0))
-        .bind(i64::from(limit));
-    pending(&reader.rows("read a lane", query).await?)
+    let wanted = params![destination.0, lane.number(), stored(after.0), limit];
+    rows(connection, "read a lane", READ_LANE, wanted, pending)
 }
 
-const READ_DUE: &str =
-    "SELECT group_concat(message_id || ',' || lane || ',' || round || ',' || attempts || ',' ||
-        ifnull(due_at, '') || ',' || body_bytes, ';')
-    FROM (SELECT message_id, lane, round, attempts, due_at, body_bytes
-        FROM deliveries INDEXED BY deliveries_due CROSS JOIN messages ON messages.id = message_id
-        WHERE state = 0 AND lane >= 1024 AND due_at IS NOT NULL AND destination_id = ? AND due_at <= ?
-        ORDER BY due_at, message_id LIMIT ?)";
+const READ_DUE: &str = "SELECT message_id, lane, round, attempts, due_at, body_bytes
+    FROM deliveries INDEXED BY deliveries_due CROSS JOIN messages ON messages.id = message_id
+    WHERE state = 0 AND lane >= 1024 AND due_at IS NOT NULL AND destination_id = ? AND due_at <= ?
+    ORDER BY due_at, message_id LIMIT ?";
 
-pub(crate) async fn read_due(
-    reader: &mut Reader<'_>,
+pub(crate) fn read_due(
+    connection: &Connection,
     destination: DestinationId,
     until: Timestamp,
     limit: u32,
 ) -> Result<Vec<Pending>, StoreError> {
-    let query = sqlx::query(READ_DUE)
-        .bind(i64::from(destination.0))
-        .bind(number::stored(until.0))
-        .bind(i64::from(limit));
-    pending(&reader.rows("read what is due", query).await?)
+    let wanted = params![destination.0, stored(until.0), limit];
+    rows(connection, "read what is due", READ_DUE, wanted, pending)
 }
 
-fn pending(rows: &[SqliteRow]) -> Result<Vec<Pending>, StoreError> {
-    read_packed(rows, |fields| {
-        Ok(Pending {
-            message: number::message(fields.int()?)?,
-            lane: number::lane(fields.int()?)?,
-            round: number::round(fields.int()?)?,
-            attempts: number::attempts(fields.int()?)?,
-            due_at: fields.maybe_int()?.map(number::time).transpose()?,
-            body_bytes: number::read(fields.int()?)?,
-        })
+fn pending(row: &Row<'_>) -> Result<Pending, StoreError> {
+    Ok(Pending {
+        message: number::message(int(row, 0)?)?,
+        lane: number::lane(int(row, 1)?)?,
+        round: number::round(int(row, 2)?)?,
+        attempts: number::attempts(int(row, 3)?)?,
+        due_at: maybe_int(row, 4)?.map(number::time).transpose()?,
+        body_bytes: number::read(int(row, 5)?)?,
     })
 }
 
-/// A page comes as one text, rows between `;` and numbers between `,`: a row of its own costs the
-/// driver more than reading it costs SQLite.
-fn read_packed<T>(
-    rows: &[SqliteRow],
-    read: impl Fn(&mut Fields<'_>) -> Result<T, StoreError>,
-) -> Result<Vec<T>, StoreError> {
-    let Some(row) = rows.first() else { return Ok(Vec::new()) };
-    let text: Option<&str> = row.try_get(0).map_err(|_| damaged("a page cannot be read"))?;
-    let rows = text.into_iter().flat_map(|text| text.split(';'));
-    rows.map(|text| read(&mut Fields(text.split(',')))).collect()
-}
+const NEXT_DUE: &str = "SELECT min(due_at) FROM deliveries INDEXED BY deliveries_due
+    WHERE state = 0 AND lane >= 1024 AND due_at IS NOT NULL AND destination_id = ? AND due_at > ?";
 
-/// The numbers of a packed row.
-struct Fields<'a>(std::str::Split<'a, char>);
-
-impl Fields<'_> {
-    fn int(&mut self) -> Result<i64, StoreError> {
-        self.maybe_int()?.ok_or_else(|| damaged("a number is missing"))
-    }
-
-    fn maybe_int(&mut self) -> Result<Option<i64>, StoreError> {
-        match self.0.next() {
-            None | Some("") => Ok(None),
-            Some(text) => text.parse().map(Some).map_err(|_| damaged("a number cannot be read")),
-        }
-    }
-}
-
-pub(crate) async fn next_due(
-    reader: &mut Reader<'_>,
+pub(crate) fn next_due(
+    connection: &Connection,
     destination: DestinationId,
     after: Timestamp,
 ) -> Result<Option<Timestamp>, StoreError> {
-    let query = sqlx::query(
-        "SELECT min(due_at) FROM deliveries INDEXED BY deliveries_due
-        WHERE state = 0 AND lane >= 1024 AND due_at IS NOT NULL AND destination_id = ? AND due_at > ?",
-    );
-    let query = query.bind(i64::from(destination.0)).bind(number::stored(after.0));
-    let rows = reader.rows("find what is due next", query).await?;
-    let next = rows.first().map(|row| maybe_int(row, 0)).transpose()?.flatten();
-    next.map(number::time).transpose()
+    let wanted = params![destination.0, stored(after.0)];
+    let next = row(connection, "find what is due next", NEXT_DUE, wanted, |row| maybe_int(row, 0))?;
+    next.flatten().map(number::time).transpose()
 }
 
 /// Reads the whole of the small indexes; for people.
@@ -237,60 +158,43 @@ const QUEUES: &str = "SELECT destination_id, waiting, quarantined, (SELECT store
             WHERE state = 3 GROUP BY destination_id)
     GROUP BY destination_id) ORDER BY destination_id";
 
-pub(crate) async fn list_queues(reader: &mut Reader<'_>) -> Result<Vec<QueueView>, StoreError> {
-    let rows = reader.rows("list what waits", sqlx::query(QUEUES)).await?;
-    let view = |row: &SqliteRow| {
+pub(crate) fn list_queues(connection: &Connection) -> Result<Vec<QueueView>, StoreError> {
+    rows(connection, "list what waits", QUEUES, [], |row| {
         Ok(QueueView {
             destination: number::destination(int(row, 0)?)?,
             waiting: number::read(int(row, 1)?)?,
             quarantined: number::read(int(row, 2)?)?,
             oldest: maybe_int(row, 3)?.map(number::time).transpose()?,
         })
-    };
-    rows.iter().map(view).collect()
-}
-
-/// An integer of a row.
-pub(crate) fn int(row: &SqliteRow, column: usize) -> Result<i64, StoreError> {
-    row.try_get(column).map_err(|_| damaged("a number cannot be read"))
-}
-
-/// An integer of a row, or none.
-pub(crate) fn maybe_int(row: &SqliteRow, column: usize) -> Result<Option<i64>, StoreError> {
-    row.try_get(column).map_err(|_| damaged("a number cannot be read"))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::open::{SqliteSettings, open, writer_options};
-    use crate::readers::Readers;
-    use sqlx::ConnectOptions as _;
+    use crate::open::{SqliteSettings, open};
 
-    /// A folder with a store in which these (lane, message) wait for destination 1.
-    async fn with_queue(queue: &[(i64, i64)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
+    /// A store in which these (lane, message) wait for destination 1.
+    fn with_queue(folder: &tempfile::TempDir, queue: &[(i64, i64)]) -> Connection {
         let path = folder.path().join("store.db");
-        assert!(open(&SqliteSettings::new(&path)).await.is_ok());
-        let mut connection = writer_options(&path).connect().await.unwrap();
-        for (lane, message) in queue {
-            let insert = "INSERT INTO deliveries (message_id, destination_id, lane, state, round, attempts, changed_at)
-                VALUES (?, 1, ?, 0, 0, 0, 0)";
-            sqlx::query(insert).bind(message).bind(lane).execute(&mut connection).await.unwrap();
+        let Ok(opened) = open(&SqliteSettings::new(&path)) else { panic!("not opened") };
+        for slot in queue {
+            let insert = "INSERT INTO deliveries (lane, message_id, destination_id, state, round, attempts, changed_at)
+                VALUES (?, ?, 1, 0, 0, 0, 0)";
+            opened.writer.execute(insert, *slot).unwrap();
         }
-        folder
+        opened.writer
     }
 
-    #[tokio::test]
-    async fn heads_are_the_same_however_far_one_looks() {
+    #[test]
+    fn heads_are_the_same_however_many_are_passed_by() {
         let queue = [(0, 5), (0, 6), (0, 9), (3, 2), (3, 8), (7, 1), (1023, 4), (1023, 7), (1024, 3)];
-        let folder = with_queue(&queue).await;
-        let readers = Readers::new(&folder.path().join("store.db"), 1);
-        let mut reader = readers.get().await.unwrap();
-        for looked_at in 1..10 {
-            let heads = heads(&mut reader, LANE_HEADS, DestinationId(1), looked_at).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let connection = with_queue(&folder, &queue);
+        for passed_max in 1..10 {
+            let heads = heads(&connection, LANE_HEADS, DestinationId(1), passed_max).unwrap();
             let heads: Vec<_> = heads.iter().map(|head| (head.lane.number(), head.message.0)).collect();
-            assert_eq!(heads, [(0, 5), (3, 2), (7, 1), (1023, 4)], "looking at {looked_at}");
+            assert_eq!(heads, [(0, 5), (3, 2), (7, 1), (1023, 4)], "passing by {passed_max}");
         }
     }
 }

@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use portway_store::{ErrorKind, Maintenance, StoreError};
-use sqlx::sqlite::SqliteConnection;
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
+use rusqlite::Connection;
 use tokio::sync::Mutex;
-use tokio::task::JoinHandle;
+use tokio::sync::oneshot::{self, error::TryRecvError};
 use tokio::time::{Instant, timeout};
 
 use crate::disk::free_bytes;
-use crate::error::{failed, is_busy, is_full};
-use crate::open::{checkpoint_options, folder_of};
+use crate::error::{failed, is_busy};
+use crate::open::{self, folder_of};
+use crate::thread::{WriterThread, start_apart};
 use crate::writer::Writer;
 
 /// From this size on the log is moved without being asked.
@@ -44,19 +44,19 @@ pub(crate) struct Room {
 
 /// What moves the log.
 enum Mover {
-    Idle(Option<SqliteConnection>),
+    Idle(Option<Connection>),
     Moving {
-        task: JoinHandle<Moved>,
+        moved: oneshot::Receiver<Moved>,
         /// What was written when it began.
         written: u64,
     },
 }
 
-/// What a move came to, and the connection it was made on, if that is still good.
+/// What a move came to, and the connection it was made on.
 struct Moved {
-    connection: Option<SqliteConnection>,
+    connection: Option<Connection>,
     /// None: somebody else was at it.
-    result: Result<Option<Log>, sqlx::Error>,
+    result: rusqlite::Result<Option<Log>>,
 }
 
 /// The log, in bytes.
@@ -97,17 +97,22 @@ impl Room {
     }
 
     /// After a write: begins to move the log where it is large, or ends a move that is done.
-    pub(crate) async fn tend(&self, writer: &mut Writer) {
+    pub(crate) fn tend(&self, writer: &mut Writer) {
         // Held by `maintain`, which does the same.
         let Ok(mut mover) = self.mover.try_lock() else { return };
-        if let Mover::Moving { task, .. } = &mut *mover {
-            if !task.is_finished() {
-                return;
-            }
-            let moved = task.await;
-            if let Err(error) = end(&mut mover, moved, writer).await {
+        if let Mover::Moving { moved, .. } = &mut *mover {
+            let moved = match moved.try_recv() {
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Closed) => None,
+                Ok(moved) => Some(moved),
+            };
+            let ended = end(&mut mover, moved).and_then(|ended| match ended {
+                Some(ended) => take_over(writer, ended),
+                None => Ok(()),
+            });
+            if let Err(error) = ended {
                 // The write itself is done; `maintain` meets the same error and tells it.
-                tracing::warn!(error = &error as &dyn std::error::Error, "cannot move the log of the store");
+                tracing::warn!(error = &error as &dyn std::error::Error, "the log of the store is not moved");
             }
         }
         if writer.log.left() >= MOVE_BYTES {
@@ -118,147 +123,152 @@ impl Room {
     /// One pass of housekeeping; holds up the next write for `wait` at most, or a little more.
     pub(crate) async fn maintain(
         &self,
-        writer: &Mutex<Writer>,
+        writer: &WriterThread,
         wait: Duration,
     ) -> Result<Maintenance, StoreError> {
         let until = Instant::now() + wait;
         let moved = self.move_log(writer, wait).await;
-        let cannot_grow = moved.as_ref().is_err_and(is_full);
+        let cannot_grow = moved.as_ref().is_err_and(|error| error.kind() == ErrorKind::Full);
         match moved {
-            Ok(()) => self.give_back(writer, until).await?,
+            Ok(()) => give_back(writer, until).await?,
             // The main file cannot grow: that is what is to be told.
             Err(_) if cannot_grow => {}
-            Err(error) => return Err(failed("move the log of the store", error)),
+            Err(error) => return Err(error),
         }
-        let log = writer.lock().await.log;
+        let log = writer.run(|writer| Ok(writer.log)).await?;
         let full = cannot_grow || self.check(&log).is_err();
         Ok(Maintenance { full, free_bytes: self.free_bytes(), log_bytes: log.left() })
     }
 
-    async fn move_log(&self, writer: &Mutex<Writer>, wait: Duration) -> Result<(), sqlx::Error> {
+    async fn move_log(&self, writer: &WriterThread, wait: Duration) -> Result<(), StoreError> {
         let mut mover = self.mover.lock().await;
-        let log = writer.lock().await.log;
+        let log = writer.run(|writer| Ok(writer.log)).await?;
         if log.left() > 0 {
             self.begin(&mut mover, log);
         }
-        let Mover::Moving { task, .. } = &mut *mover else { return Ok(()) };
-        match timeout(wait, task).await {
-            Ok(moved) => end(&mut mover, moved, &mut *writer.lock().await).await,
-            // It goes on; the next write or the next look ends it.
-            Err(_elapsed) => Ok(()),
+        let Mover::Moving { moved, .. } = &mut *mover else { return Ok(()) };
+        // It goes on if it takes longer; the next write or the next look ends it.
+        let Ok(moved) = timeout(wait, moved).await else { return Ok(()) };
+        match end(&mut mover, moved.ok())? {
+            Some(ended) => writer.run(|writer| take_over(writer, ended)).await,
+            None => Ok(()),
         }
     }
 
     /// Starts moving the log beside the writer, unless it is being moved.
     fn begin(&self, mover: &mut Mover, log: Log) {
         if let Mover::Idle(connection) = mover {
-            let task = tokio::spawn(move_beside(self.path.clone(), connection.take()));
-            *mover = Mover::Moving { task, written: log.written };
+            let (path, connection) = (self.path.clone(), connection.take());
+            let moved = start_apart("store-mover", move || move_beside(&path, connection));
+            *mover = Mover::Moving { moved, written: log.written };
         }
     }
 
-    /// Gives free pages back to the disk, while there is time.
-    async fn give_back(&self, writer: &Mutex<Writer>, until: Instant) -> Result<(), StoreError> {
-        let error = |error| failed("give back free space", error);
-        loop {
-            let mut writer = writer.lock().await;
-            let connection = writer.connection().await?;
-            let free: i64 = sqlx::query_scalar("PRAGMA freelist_count")
-                .fetch_one(&mut *connection)
-                .await
-                .map_err(error)?;
-            if free <= KEPT_PAGES || Instant::now() >= until {
-                return Ok(());
-            }
-            let give = format!("PRAGMA incremental_vacuum({GIVEN_BACK})");
-            sqlx::raw_sql(AssertSqlSafe(give)).fetch_all(connection).await.map_err(error)?;
-            writer.log.written += u64::from(GIVEN_BACK) * 4096;
-        }
-    }
-
-    pub(crate) async fn close(&self) {
+    /// Waits for a move that is on its way; answers its connection.
+    pub(crate) async fn close(&self) -> Option<Connection> {
         let mut mover = self.mover.lock().await;
         let connection = match &mut *mover {
             Mover::Idle(connection) => connection.take(),
-            Mover::Moving { task, .. } => task.await.ok().and_then(|moved| moved.connection),
+            Mover::Moving { moved, .. } => moved.await.ok().and_then(|moved| moved.connection),
         };
         *mover = Mover::Idle(None);
-        if let Some(connection) = connection {
-            // It has nothing of its own to lose.
-            let _ = connection.close().await;
-        }
+        connection
     }
 }
 
-/// Takes over what a move came to; lets the log begin anew if little is left.
-async fn end(
-    mover: &mut Mover,
-    moved: Result<Moved, tokio::task::JoinError>,
-    writer: &mut Writer,
-) -> Result<(), sqlx::Error> {
-    // An error: the task panicked, and its connection is gone.
-    let moved = moved.unwrap_or(Moved { connection: None, result: Ok(None) });
-    let before = match std::mem::replace(mover, Mover::Idle(None)) {
-        Mover::Moving { written, .. } => written,
-        Mover::Idle(_) => writer.log.written,
-    };
-    let mut connection = moved.connection;
-    let ended = match (moved.result, &mut connection) {
-        (Ok(Some(log)), Some(connection)) => {
-            let since = writer.log.written.saturating_sub(before);
-            writer.log = Log { written: log.written + since, moved: log.moved };
-            restart(connection, writer).await
+/// Gives free pages back to the disk, while there is time.
+async fn give_back(writer: &WriterThread, until: Instant) -> Result<(), StoreError> {
+    while Instant::now() < until {
+        if !writer.run(give_back_some).await? {
+            break;
         }
-        (result, _) => result.map(drop),
-    };
-    *mover = Mover::Idle(connection);
-    ended
+    }
+    Ok(())
 }
 
-/// Moves what is left while the writer is held, and lets the log begin anew.
-async fn restart(connection: &mut SqliteConnection, writer: &mut Writer) -> Result<(), sqlx::Error> {
+/// Whether there were too many free pages.
+fn give_back_some(writer: &mut Writer) -> Result<bool, StoreError> {
+    let error = |error| failed("give back free space", error);
+    let connection = writer.connection()?;
+    let free: i64 = connection.query_row("PRAGMA freelist_count", [], |row| row.get(0)).map_err(error)?;
+    if free <= KEPT_PAGES {
+        return Ok(false);
+    }
+    // Each row is a page given back.
+    let give = format!("PRAGMA incremental_vacuum({GIVEN_BACK})");
+    let mut statement = connection.prepare(&give).map_err(error)?;
+    let mut pages = statement.query([]).map_err(error)?;
+    while pages.next().map_err(error)?.is_some() {}
+    drop(pages);
+    drop(statement);
+    writer.log.written += u64::from(GIVEN_BACK) * 4096;
+    Ok(true)
+}
+
+/// A move that is done.
+struct Ended {
+    log: Log,
+    /// What was written when it began.
+    before: u64,
+}
+
+/// Ends a move; `moved` is missing if its thread panicked, and its connection is gone.
+fn end(mover: &mut Mover, moved: Option<Moved>) -> Result<Option<Ended>, StoreError> {
+    let moved = moved.unwrap_or(Moved { connection: None, result: Ok(None) });
+    let Mover::Moving { written, .. } = std::mem::replace(mover, Mover::Idle(moved.connection)) else {
+        return Ok(None);
+    };
+    let log = moved.result.map_err(|error| failed("move the log of the store", error))?;
+    Ok(log.map(|log| Ended { log, before: written }))
+}
+
+/// Takes over what a move came to. If little is left, moves that as well while no one else writes, and
+/// lets the log begin anew.
+fn take_over(writer: &mut Writer, ended: Ended) -> Result<(), StoreError> {
+    let since = writer.log.written.saturating_sub(ended.before);
+    writer.log = Log { written: ended.log.written + since, moved: ended.log.moved };
     if writer.log.written < RESTART_BYTES || writer.log.left() > MOVE_BYTES {
         return Ok(());
     }
-    if let Some(log) = checkpoint(connection, "PRAGMA wal_checkpoint(RESTART)").await? {
+    let connection = writer.connection()?;
+    let restart = || {
+        connection.busy_timeout(PATIENCE)?;
+        let log = checkpoint(connection, "PRAGMA wal_checkpoint(RESTART)");
+        connection.busy_timeout(open::BUSY_MAX)?;
+        log
+    };
+    let log = restart().map_err(|error| failed("move the log of the store", error))?;
+    if let Some(log) = log {
         writer.log = if log.left() == 0 { Log::default() } else { log };
     }
     Ok(())
 }
 
 /// Moves the log while the writer goes on, until little is left or the writer is too fast.
-async fn move_beside(path: PathBuf, connection: Option<SqliteConnection>) -> Moved {
-    let opened = match connection {
-        Some(connection) => Ok(connection),
-        None => checkpoint_options(&path, PATIENCE).connect().await,
-    };
-    let mut connection = match opened {
+fn move_beside(path: &Path, connection: Option<Connection>) -> Moved {
+    let connection = match connection.map_or_else(|| open::mover(path), Ok) {
         Ok(connection) => connection,
         Err(error) => return Moved { connection: None, result: Err(error) },
     };
     let mut log = Ok(None);
     for _ in 0..PASSES {
-        log = checkpoint(&mut connection, "PRAGMA wal_checkpoint(PASSIVE)").await;
+        log = checkpoint(&connection, "PRAGMA wal_checkpoint(PASSIVE)");
         match &log {
             Ok(Some(log)) if log.left() > LEFT_BYTES_MAX => {}
             Ok(_) | Err(_) => break,
         }
     }
-    let broken = log.as_ref().is_err_and(|error| error.as_database_error().is_none());
-    Moved { connection: (!broken).then_some(connection), result: log }
+    Moved { connection: Some(connection), result: log }
 }
 
 /// None: somebody else does it.
-async fn checkpoint(
-    connection: &mut SqliteConnection,
-    sql: &'static str,
-) -> Result<Option<Log>, sqlx::Error> {
-    let page_bytes: i64 = sqlx::query_scalar("PRAGMA page_size").fetch_one(&mut *connection).await?;
-    match sqlx::query_as::<_, (i64, i64, i64)>(sql).persistent(false).fetch_one(connection).await {
-        Ok((_busy, written, moved)) => {
-            let bytes = |pages: i64| u64::try_from(pages * page_bytes).unwrap_or(0);
-            Ok(Some(Log { written: bytes(written), moved: bytes(moved) }))
-        }
+fn checkpoint(connection: &Connection, sql: &str) -> rusqlite::Result<Option<Log>> {
+    let page_bytes: i64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+    let bytes = |pages: i64| u64::try_from(pages * page_bytes).unwrap_or(0);
+    let moved = connection
+        .query_row(sql, [], |row| Ok(Log { written: bytes(row.get(1)?), moved: bytes(row.get(2)?) }));
+    match moved {
+        Ok(log) => Ok(Some(log)),
         Err(error) if is_busy(&error) => Ok(None),
         Err(error) => Err(error),
     }

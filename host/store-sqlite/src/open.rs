@@ -9,10 +9,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sqlx::sqlite::{
-    SqliteAutoVacuum, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous,
-};
-use sqlx::{ConnectOptions as _, Connection as _};
+use rusqlite::{Connection, OpenFlags};
 
 use crate::disk::network_file_system;
 use crate::error::is_damage;
@@ -67,7 +64,7 @@ pub enum OpenError {
     Database {
         path: PathBuf,
         #[source]
-        source: sqlx::Error,
+        source: rusqlite::Error,
     },
 }
 
@@ -86,7 +83,7 @@ impl OpenError {
         }
     }
 
-    pub(crate) fn database(path: &Path, source: sqlx::Error) -> OpenError {
+    pub(crate) fn database(path: &Path, source: rusqlite::Error) -> OpenError {
         let path = path.to_path_buf();
         if is_damage(&source) {
             return OpenError::Damaged { path, what: source.to_string() };
@@ -102,22 +99,22 @@ fn process(pid: Option<u32>) -> String {
 /// A file that is ours and sound, its lock, and the connection that writes.
 pub(crate) struct Opened {
     pub(crate) lock: Lock,
-    pub(crate) writer: SqliteConnection,
+    pub(crate) writer: Connection,
     /// What is in the log from before.
     pub(crate) log_bytes: u64,
 }
 
-pub(crate) async fn open(settings: &SqliteSettings) -> Result<Opened, OpenError> {
+pub(crate) fn open(settings: &SqliteSettings) -> Result<Opened, OpenError> {
     let path = settings.path.as_path();
     let lock = prepare_file(path)?;
     let log_bytes = file_bytes(&log_of(path));
-    let (version, probe) = identify(path).await?;
+    let (version, probe) = identify(path)?;
     let database = |source| OpenError::database(path, source);
-    let mut writer = writer_options(path).connect().await.map_err(database)?;
+    let mut writer = writer(path).map_err(database)?;
     // Not before: the last connection that closes moves the log, which can be large.
-    probe.close().await.map_err(database)?;
-    schema::migrate(&mut writer, version).await.map_err(database)?;
-    check(path, &mut writer).await?;
+    probe.close().map_err(|(_, error)| database(error))?;
+    schema::migrate(&mut writer, version).map_err(database)?;
+    check(path, &writer)?;
     Ok(Opened { lock, writer, log_bytes })
 }
 
@@ -161,49 +158,41 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
+const IDENTITY: &str = "SELECT (SELECT application_id FROM pragma_application_id),
+    (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)";
+
 /// The version of a file that is ours or empty, and the connection it was asked on. Changes nothing
 /// in the file.
-async fn identify(path: &Path) -> Result<(i32, SqliteConnection), OpenError> {
+fn identify(path: &Path) -> Result<(i32, Connection), OpenError> {
     let database = |source| OpenError::database(path, source);
-    let mut probe = base_options(path).connect().await.map_err(database)?;
-    let query = "SELECT (SELECT application_id FROM pragma_application_id),
-        (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)";
-    let identity: Result<(i32, i32, i64), sqlx::Error> = sqlx::query_as(query).fetch_one(&mut probe).await;
-    let version = match identity {
-        Ok((0, _, 0)) => Ok(0),
-        Ok((APPLICATION_ID, version, _)) if version > VERSION => {
+    let probe = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(database)?;
+    let identity: (i32, i32, i64) =
+        probe.query_row(IDENTITY, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).map_err(database)?;
+    match identity {
+        (0, _, 0) => Ok((0, probe)),
+        (APPLICATION_ID, version, _) if version > VERSION => {
             Err(OpenError::Newer { path: path.to_path_buf(), found: version })
         }
-        Ok((APPLICATION_ID, version, _)) => Ok(version),
-        Ok(_) => Err(OpenError::Foreign { path: path.to_path_buf() }),
-        Err(error) => Err(database(error)),
-    };
-    match version {
-        Ok(version) => Ok((version, probe)),
-        Err(refused) => {
-            // No connection is left behind to a file that is refused.
-            let _ = probe.close().await;
-            Err(refused)
-        }
+        (APPLICATION_ID, version, _) => Ok((version, probe)),
+        _ => Err(OpenError::Foreign { path: path.to_path_buf() }),
     }
 }
 
+const ENDS: &str = "SELECT (SELECT max(length(attributes)) FROM messages
+        WHERE id IN ((SELECT min(id) FROM messages), (SELECT max(id) FROM messages))),
+    (SELECT min(message_id) FROM bodies), (SELECT max(message_id) FROM bodies),
+    (SELECT min(message_id) FROM deliveries), (SELECT max(message_id) FROM deliveries),
+    (SELECT min(message_id) FROM attempts), (SELECT max(message_id) FROM attempts)";
+
 /// Whether a file is sound, as far as can be seen quickly: a small one as a whole, of a large one
 /// both ends of every table.
-async fn check(path: &Path, writer: &mut SqliteConnection) -> Result<(), OpenError> {
+fn check(path: &Path, writer: &Connection) -> Result<(), OpenError> {
     let database = |source| OpenError::database(path, source);
     let bytes = file_bytes(path) + file_bytes(&log_of(path));
     if bytes > CHECKED_BYTES_MAX {
-        let ends = "SELECT (SELECT max(length(attributes)) FROM messages
-                WHERE id IN ((SELECT min(id) FROM messages), (SELECT max(id) FROM messages))),
-            (SELECT min(message_id) FROM bodies), (SELECT max(message_id) FROM bodies),
-            (SELECT min(message_id) FROM deliveries), (SELECT max(message_id) FROM deliveries),
-            (SELECT min(message_id) FROM attempts), (SELECT max(message_id) FROM attempts)";
-        sqlx::query(ends).execute(writer).await.map_err(database)?;
-        return Ok(());
+        return writer.query_row(ENDS, [], |_| Ok(())).map_err(database);
     }
-    let found: String =
-        sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(writer).await.map_err(database)?;
+    let found: String = writer.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(database)?;
     if found == "ok" { Ok(()) } else { Err(OpenError::Damaged { path: path.to_path_buf(), what: found }) }
 }
 
@@ -219,48 +208,58 @@ fn file_bytes(path: &Path) -> u64 {
     fs::metadata(path).map(|metadata| metadata.len()).unwrap_or(0)
 }
 
+/// How long a statement waits for another program that has the file.
+pub(crate) const BUSY_MAX: Duration = Duration::from_secs(2);
+
 /// What all connections have in common.
-fn base_options(path: &Path) -> SqliteConnectOptions {
-    SqliteConnectOptions::new()
-        .filename(path)
-        .foreign_keys(false)
-        .busy_timeout(Duration::from_secs(2))
-        .statement_cache_capacity(128)
-        .thread_name(|number| format!("store-{number}"))
-        .pragma("trusted_schema", "OFF")
-        .pragma("temp_store", "MEMORY")
-        .disable_statement_logging()
+fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+    // Without SQLite's own lock: a connection is used by one thread at a time.
+    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(BUSY_MAX)?;
+    // More than there are statements.
+    connection.set_prepared_statement_cache_capacity(128);
+    connection.execute_batch(
+        "PRAGMA foreign_keys = OFF;
+        PRAGMA trusted_schema = OFF;
+        PRAGMA temp_store = MEMORY;",
+    )?;
+    Ok(connection)
 }
 
-pub(crate) fn writer_options(path: &Path) -> SqliteConnectOptions {
-    base_options(path)
-        .auto_vacuum(SqliteAutoVacuum::Incremental)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
-        .pragma("wal_autocheckpoint", "0")
-        // 4 MiB of pages: SQLite looks through the whole cache with nearly every commit that splits a
-        // page. What a transaction changes stays in memory until its commit, instead of being
-        // written twice.
-        .pragma("cache_size", "-4096")
-        .pragma("cache_spill", "OFF")
+fn writer(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    // 4 MiB of pages: SQLite looks through the whole cache with nearly every commit that splits a
+    // page. What a transaction changes stays in memory until its commit, instead of being written
+    // twice.
+    connection.execute_batch(
+        "PRAGMA auto_vacuum = INCREMENTAL;
+        PRAGMA journal_mode = WAL;
+        PRAGMA synchronous = FULL;
+        PRAGMA wal_autocheckpoint = 0;
+        PRAGMA cache_size = -4096;
+        PRAGMA cache_spill = OFF;",
+    )?;
+    Ok(connection)
 }
 
-pub(crate) fn reader_options(path: &Path) -> SqliteConnectOptions {
-    base_options(path).read_only(true).pragma("query_only", "ON").pragma("cache_size", "-2048")
+pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -2048;")?;
+    Ok(connection)
 }
 
 /// For a copy: reads this file and writes another.
-pub(crate) fn backup_options(path: &Path) -> SqliteConnectOptions {
-    base_options(path).read_only(true)
+pub(crate) fn copier(path: &Path) -> rusqlite::Result<Connection> {
+    connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
 
-/// For the connection that moves the log into the main file while the writer goes on.
-/// It waits for readers for `patience` at most.
-pub(crate) fn checkpoint_options(path: &Path, patience: Duration) -> SqliteConnectOptions {
-    base_options(path)
-        .busy_timeout(patience)
-        .synchronous(SqliteSynchronous::Full)
-        .pragma("wal_autocheckpoint", "0")
-        .pragma("cache_size", "-512")
-        .statement_cache_capacity(4)
+/// For moving the log into the main file while the writer goes on.
+pub(crate) fn mover(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.execute_batch(
+        "PRAGMA synchronous = FULL;
+        PRAGMA wal_autocheckpoint = 0;
+        PRAGMA cache_size = -512;",
+    )?;
+    Ok(connection)
 }

@@ -2,13 +2,10 @@
 
 use std::collections::HashMap;
 
-use portway_model::{InterfaceId, Timestamp};
-use portway_store::StoreError;
-use sqlx::sqlite::SqliteConnection;
+use portway_model::{InterfaceId, MessageStatus, Timestamp};
+use rusqlite::{Connection, params};
 
-use crate::error::{commit_failed, failed};
 use crate::number::stored;
-use crate::script::Script;
 
 /// Messages removed in one transaction; the writer is free in between.
 pub(crate) const REMOVED_MAX: u32 = 256;
@@ -24,93 +21,83 @@ pub(crate) struct Passes {
     after: HashMap<InterfaceId, i64>,
 }
 
+impl Passes {
+    pub(crate) fn after(&self, interface: InterfaceId) -> i64 {
+        self.after.get(&interface).copied().unwrap_or(0)
+    }
+
+    /// Goes on after what was seen; at the end of a pass the next begins with the oldest again.
+    pub(crate) fn set(&mut self, interface: InterfaceId, seen_to: Option<i64>) {
+        match seen_to {
+            Some(id) => self.after.insert(interface, id),
+            None => self.after.remove(&interface),
+        };
+    }
+}
+
 /// What one transaction did.
 pub(crate) struct Pruned {
     pub(crate) messages: u64,
-    /// There may be more to remove.
-    pub(crate) more: bool,
+    /// The last message that was looked at. None: there is nothing more to remove.
+    pub(crate) seen_to: Option<i64>,
 }
 
-type Look = (Option<i64>, i64, Option<i64>, String);
+const LOOK: &str = "SELECT id, status, stored_at FROM messages INDEXED BY messages_by_interface
+    WHERE interface_id = ? AND id > ? ORDER BY id LIMIT ?";
 
-/// Removes at most `limit` messages of an interface that are done and older than `before`.
-pub(crate) async fn prune(
-    connection: &mut SqliteConnection,
-    passes: &mut Passes,
+/// Removes at most `limit` messages of an interface that are done and older than `before`, inside the
+/// transaction that is open.
+pub(crate) fn prune(
+    connection: &Connection,
     interface: InterfaceId,
+    after: i64,
     before: Timestamp,
     limit: u32,
-) -> Result<Pruned, StoreError> {
-    let after = passes.after.get(&interface).copied().unwrap_or(0);
-    // Numbers rise with time, but for a clock that was set back: the first that is too new ends a pass.
-    let look = sqlx::query_as(
-        "WITH looked_at AS (SELECT id, status, stored_at FROM messages INDEXED BY messages_by_interface
-                WHERE interface_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3),
-            old AS (SELECT id, status FROM looked_at
-                WHERE id < ifnull((SELECT min(id) FROM looked_at WHERE stored_at >= ?4), 9223372036854775807)),
-            done AS (SELECT id FROM old WHERE status IN (1, 3) ORDER BY id LIMIT ?5)
-        SELECT (SELECT max(id) FROM done), (SELECT count(*) FROM done), (SELECT max(id) FROM old),
-            (SELECT json_group_array(id) FROM done)",
-    );
-    let looked: Result<Look, sqlx::Error> = look
-        .bind(i64::from(interface.0))
-        .bind(after)
-        .bind(LOOKED_AT_MAX)
-        .bind(stored(before.0))
-        .bind(i64::from(limit))
-        .fetch_one(&mut *connection)
-        .await;
-    let (last_done, count, last_old, ids) = looked.map_err(|error| failed("look for old messages", error))?;
-    let stopped_by_limit = count == i64::from(limit);
-    let seen_to = if stopped_by_limit { last_done } else { last_old };
-    match seen_to {
-        Some(id) => passes.after.insert(interface, id),
-        // The end of a pass: the next begins with the oldest again.
-        None => passes.after.remove(&interface),
-    };
-    if count > 0 {
-        remove(connection, &ids).await?;
+) -> rusqlite::Result<Pruned> {
+    let mut done = Vec::new();
+    let mut seen_to = None;
+    let mut look = connection.prepare_cached(LOOK)?;
+    let mut rows = look.query(params![interface.0, after, LOOKED_AT_MAX])?;
+    while let Some(row) = rows.next()? {
+        let (id, status, stored_at): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        // Numbers rise with time, but for a clock that was set back: the first that is too new ends
+        // a pass.
+        if stored_at >= stored(before.0) || done.len() >= limit as usize {
+            break;
+        }
+        seen_to = Some(id);
+        let status = u8::try_from(status).ok().and_then(MessageStatus::from_number);
+        if matches!(status, Some(MessageStatus::Finished | MessageStatus::Duplicate)) {
+            done.push(id);
+        }
     }
-    Ok(Pruned { messages: u64::try_from(count).unwrap_or(0), more: seen_to.is_some() })
+    remove(connection, &done)?;
+    Ok(Pruned { messages: done.len() as u64, seen_to })
 }
 
-async fn remove(connection: &mut SqliteConnection, ids: &str) -> Result<(), StoreError> {
-    let mut script = Script::default();
-    script.step("BEGIN IMMEDIATE");
-    script
-        .step(
-            "DELETE FROM body_chunks WHERE body_id IN (SELECT body_id FROM messages
-                WHERE id IN (SELECT value FROM json_each(?)) AND body_id IS NOT NULL)",
-        )
-        .bind(ids);
-    for sql in [
-        "DELETE FROM bodies WHERE message_id IN (SELECT value FROM json_each(?))",
-        "DELETE FROM deliveries WHERE message_id IN (SELECT value FROM json_each(?))",
-        "DELETE FROM attempts WHERE message_id IN (SELECT value FROM json_each(?))",
-        "DELETE FROM suspects WHERE message_id IN (SELECT value FROM json_each(?))",
-        "DELETE FROM message_actions WHERE message_id IN (SELECT value FROM json_each(?))",
-        "DELETE FROM messages WHERE id IN (SELECT value FROM json_each(?))",
-    ] {
-        script.step(sql).bind(ids);
+/// The message last: the others are found by it.
+const REMOVE: [&str; 7] = [
+    "DELETE FROM body_chunks WHERE body_id = (SELECT body_id FROM messages WHERE id = ?)",
+    "DELETE FROM bodies WHERE message_id = ?",
+    "DELETE FROM deliveries WHERE message_id = ?",
+    "DELETE FROM attempts WHERE message_id = ?",
+    "DELETE FROM suspects WHERE message_id = ?",
+    "DELETE FROM message_actions WHERE message_id = ?",
+    "DELETE FROM messages WHERE id = ?",
+];
+
+fn remove(connection: &Connection, ids: &[i64]) -> rusqlite::Result<()> {
+    for sql in REMOVE {
+        let mut remove = connection.prepare_cached(sql)?;
+        ids.iter().try_for_each(|id| remove.execute([id]).map(drop))?;
     }
-    script.step("COMMIT");
-    script.run(connection).await.map(drop).map_err(|error| commit_failed("remove old messages", error))
+    Ok(())
 }
 
-/// Removes expired dedupe keys, at most `limit`; answers how many.
-pub(crate) async fn expire(
-    connection: &mut SqliteConnection,
-    now: Timestamp,
-    limit: u32,
-) -> Result<u64, StoreError> {
-    let mut script = Script::default();
-    script
-        .step(
-            "DELETE FROM dedupe WHERE (interface_id, key) IN (SELECT interface_id, key FROM dedupe
-                INDEXED BY dedupe_expiry WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)",
-        )
-        .bind(stored(now.0))
-        .bind(i64::from(limit))
-        .count_changed();
-    script.run(connection).await.map_err(|error| failed("remove expired keys", error))
+const EXPIRE: &str = "DELETE FROM dedupe WHERE (interface_id, key) IN (SELECT interface_id, key FROM dedupe
+    INDEXED BY dedupe_expiry WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)";
+
+/// Removes expired dedupe keys, at most `limit`.
+pub(crate) fn expire(connection: &Connection, now: Timestamp, limit: u32) -> rusqlite::Result<()> {
+    connection.prepare_cached(EXPIRE)?.execute(params![stored(now.0), limit]).map(drop)
 }

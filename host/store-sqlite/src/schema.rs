@@ -1,7 +1,6 @@
 //! The tables, and how an older file gets them.
 
-use sqlx::Connection as _;
-use sqlx::sqlite::SqliteConnection;
+use rusqlite::{Connection, TransactionBehavior};
 
 /// Marks a file as ours, in SQLite's `application_id`: `PtWy`.
 pub(crate) const APPLICATION_ID: i32 = 0x5074_5779;
@@ -13,20 +12,21 @@ const MIGRATIONS: [&str; 1] = [include_str!("../../../migrations/sqlite/0001_cre
 /// The version this binary knows.
 pub(crate) const VERSION: i32 = MIGRATIONS.len() as i32;
 
+const FIRST_ROW: &str =
+    "INSERT INTO last_write (id, message_id, mark, outcome, in_use) VALUES (1, 0, 0, x'', 0)
+    ON CONFLICT DO NOTHING";
+
 /// Brings a file to [`VERSION`], in one transaction.
-pub(crate) async fn migrate(connection: &mut SqliteConnection, from: i32) -> Result<(), sqlx::Error> {
+pub(crate) fn migrate(connection: &mut Connection, from: i32) -> rusqlite::Result<()> {
     if from >= VERSION {
         return Ok(());
     }
-    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for migration in MIGRATIONS.into_iter().skip(usize::try_from(from).unwrap_or(0)) {
-        sqlx::raw_sql(migration).execute(&mut *transaction).await?;
+        transaction.execute_batch(migration)?;
     }
-    // A pragma takes no bound value; both numbers are constants of this file.
-    let identify = format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};");
-    sqlx::raw_sql(sqlx::AssertSqlSafe(identify)).execute(&mut *transaction).await?;
-    let first_row = "INSERT INTO last_write (id, message_id, mark, outcome, in_use) VALUES (1, 0, 0, x'', 0)
-        ON CONFLICT DO NOTHING";
-    sqlx::query(first_row).execute(&mut *transaction).await?;
-    transaction.commit().await
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.execute(FIRST_ROW, [])?;
+    transaction.commit()
 }

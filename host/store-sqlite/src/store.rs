@@ -1,22 +1,24 @@
 //! The store: who does what for each method of the port.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Timestamp};
 use portway_store::{
-    ActionView, AttemptView, DeliveryView, LaneHead, ListMessages, Maintenance, MessageView, Page, Pending,
-    QueueView, Registered, Store, StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
+    ActionView, AttemptView, DeliveryView, ErrorKind, LaneHead, ListMessages, Maintenance, MessageView, Page,
+    Pending, QueueView, Registered, Store, StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
 };
-use tokio::sync::Mutex;
 
 use crate::lock::Lock;
 use crate::maintenance::Room;
 use crate::open::{self, OpenError, SqliteSettings};
 use crate::readers::Readers;
 use crate::retention::{PASSES_MAX, REMOVED_MAX};
+use crate::thread::{WriterThread, start_apart};
 use crate::writer::Writer;
 use crate::{backup, delivery, view};
 
@@ -25,10 +27,9 @@ pub struct SqliteStore {
     path: PathBuf,
     /// The name under which this engine owns groups.
     engine: String,
-    writer: Mutex<Writer>,
-    readers: Readers,
-    readers_max: usize,
-    room: Room,
+    writer: WriterThread,
+    readers: Arc<Readers>,
+    room: Arc<Room>,
     /// Last: let go of after all connections.
     lock: Mutex<Option<Lock>>,
 }
@@ -36,18 +37,25 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the file, or makes it. Refuses what is not a sound store of this program, or in use.
     pub async fn open(settings: SqliteSettings) -> Result<SqliteStore, OpenError> {
-        let opened = open::open(&settings).await?;
-        let path = settings.path;
-        let writer = Writer::new(&path, opened.writer, opened.log_bytes).await;
-        let writer = writer.map_err(|source| OpenError::database(&path, source))?;
+        let path = settings.path.clone();
+        let opened = start_apart("store-open", move || SqliteStore::open_now(&settings)).await;
+        let ended = |_| OpenError::Io { path, source: io::Error::other("the thread that opens it ended") };
+        opened.map_err(ended)?
+    }
+
+    fn open_now(settings: &SqliteSettings) -> Result<SqliteStore, OpenError> {
+        let path = settings.path.as_path();
+        let opened = open::open(settings)?;
+        let writer = Writer::new(opened.writer, opened.log_bytes);
+        let writer = writer.map_err(|source| OpenError::database(path, source))?;
+        let writer = WriterThread::start(writer);
         Ok(SqliteStore {
             engine: format!("{}-{:016x}", std::process::id(), RandomState::new().build_hasher().finish()),
-            writer: Mutex::new(writer),
-            readers: Readers::new(&path, settings.readers),
-            readers_max: settings.readers,
-            room: Room::new(&path, settings.free_floor_bytes, settings.wal_bytes_max),
+            writer: writer.map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?,
+            readers: Readers::new(path, settings.readers),
+            room: Arc::new(Room::new(path, settings.free_floor_bytes, settings.wal_bytes_max)),
             lock: Mutex::new(Some(opened.lock)),
-            path,
+            path: path.to_path_buf(),
         })
     }
 }
@@ -55,33 +63,37 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn register(&self, topology: &Topology) -> Result<Registered, StoreError> {
-        self.writer.lock().await.register(topology, &self.engine).await
+        let (topology, engine) = (topology.clone(), self.engine.clone());
+        self.writer.run(move |writer| writer.register(&topology, &engine)).await
     }
 
     async fn write(&self, batch: WriteBatch) -> Result<WriteOutcome, StoreError> {
-        let mut writer = self.writer.lock().await;
-        if !batch.messages.is_empty() {
-            self.room.check(&writer.log)?;
-        }
-        let outcome = writer.write(&batch).await;
-        self.room.tend(&mut writer).await;
-        outcome
+        let room = Arc::clone(&self.room);
+        let write = move |writer: &mut Writer| {
+            if !batch.messages.is_empty() {
+                room.check(&writer.log)?;
+            }
+            let outcome = writer.write(&batch);
+            room.tend(writer);
+            outcome
+        };
+        self.writer.run_or(ErrorKind::Unknown, write).await
     }
 
     async fn find_mark(&self, mark: u64) -> Result<Option<WriteOutcome>, StoreError> {
-        self.writer.lock().await.find_mark(mark).await
+        self.writer.run(move |writer| writer.find_mark(mark)).await
     }
 
     async fn destinations_with_work(&self) -> Result<Vec<DestinationId>, StoreError> {
-        delivery::destinations_with_work(&mut self.readers.get().await?).await
+        self.readers.read(delivery::destinations_with_work).await
     }
 
     async fn lane_heads(&self, destination: DestinationId) -> Result<Vec<LaneHead>, StoreError> {
-        delivery::lane_heads(&mut self.readers.get().await?, destination).await
+        self.readers.read(move |reader| delivery::lane_heads(reader, destination)).await
     }
 
     async fn held_heads(&self, destination: DestinationId) -> Result<Vec<LaneHead>, StoreError> {
-        delivery::held_heads(&mut self.readers.get().await?, destination).await
+        self.readers.read(move |reader| delivery::held_heads(reader, destination)).await
     }
 
     async fn read_lane(
@@ -91,7 +103,7 @@ impl Store for SqliteStore {
         after: MessageId,
         limit: u32,
     ) -> Result<Vec<Pending>, StoreError> {
-        delivery::read_lane(&mut self.readers.get().await?, destination, lane, after, limit).await
+        self.readers.read(move |reader| delivery::read_lane(reader, destination, lane, after, limit)).await
     }
 
     async fn read_due(
@@ -100,7 +112,7 @@ impl Store for SqliteStore {
         until: Timestamp,
         limit: u32,
     ) -> Result<Vec<Pending>, StoreError> {
-        delivery::read_due(&mut self.readers.get().await?, destination, until, limit).await
+        self.readers.read(move |reader| delivery::read_due(reader, destination, until, limit)).await
     }
 
     async fn next_due(
@@ -108,35 +120,37 @@ impl Store for SqliteStore {
         destination: DestinationId,
         after: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError> {
-        delivery::next_due(&mut self.readers.get().await?, destination, after).await
+        self.readers.read(move |reader| delivery::next_due(reader, destination, after)).await
     }
 
     async fn load_messages(&self, ids: &[MessageId]) -> Result<Vec<StoredMessage>, StoreError> {
-        view::load_messages(&mut self.readers.get().await?, ids).await
+        let ids = ids.to_vec();
+        self.readers.read(move |reader| view::load_messages(reader, &ids)).await
     }
 
     async fn list_queues(&self) -> Result<Vec<QueueView>, StoreError> {
-        delivery::list_queues(&mut self.readers.get().await?).await
+        self.readers.read(delivery::list_queues).await
     }
 
     async fn list_messages(&self, list: &ListMessages) -> Result<Page<MessageView>, StoreError> {
-        view::list_messages(&mut self.readers.get().await?, list).await
+        let list = list.clone();
+        self.readers.read(move |reader| view::list_messages(reader, &list)).await
     }
 
     async fn get_message(&self, id: MessageId) -> Result<Option<MessageView>, StoreError> {
-        view::get_message(&mut self.readers.get().await?, id).await
+        self.readers.read(move |reader| view::get_message(reader, id)).await
     }
 
     async fn list_deliveries(&self, id: MessageId) -> Result<Vec<DeliveryView>, StoreError> {
-        view::list_deliveries(&mut self.readers.get().await?, id).await
+        self.readers.read(move |reader| view::list_deliveries(reader, id)).await
     }
 
     async fn list_attempts(&self, id: MessageId) -> Result<Vec<AttemptView>, StoreError> {
-        view::list_attempts(&mut self.readers.get().await?, id).await
+        self.readers.read(move |reader| view::list_attempts(reader, id)).await
     }
 
     async fn list_actions(&self, id: MessageId) -> Result<Vec<ActionView>, StoreError> {
-        view::list_actions(&mut self.readers.get().await?, id).await
+        self.readers.read(move |reader| view::list_actions(reader, id)).await
     }
 
     async fn prune(
@@ -153,10 +167,10 @@ impl Store for SqliteStore {
                 break;
             }
             // The writer is free between two transactions.
-            let pruned =
-                self.writer.lock().await.prune(interface, before, now, left.min(REMOVED_MAX)).await?;
+            let limit = left.min(REMOVED_MAX);
+            let pruned = self.writer.run(move |writer| writer.prune(interface, before, now, limit)).await?;
             removed += pruned.messages;
-            if !pruned.more {
+            if pruned.seen_to.is_none() {
                 break;
             }
         }
@@ -164,7 +178,10 @@ impl Store for SqliteStore {
     }
 
     async fn backup(&self, target: &Path) -> Result<(), StoreError> {
-        backup::backup(&self.path, target).await
+        let (from, target) = (self.path.clone(), target.to_path_buf());
+        let copied = start_apart("store-backup", move || backup::backup(&from, &target)).await;
+        copied
+            .map_err(|_| StoreError::new(ErrorKind::Unavailable, "the thread that copies the store ended"))?
     }
 
     async fn maintain(&self, free_wait: Duration) -> Result<Maintenance, StoreError> {
@@ -172,11 +189,16 @@ impl Store for SqliteStore {
     }
 
     async fn close(&self) -> Result<(), StoreError> {
-        self.readers.close(self.readers_max).await;
-        self.room.close().await;
-        self.writer.lock().await.close().await?;
+        let readers = self.readers.close().await;
+        let mover = self.room.close().await;
+        let close = move |writer: &mut Writer| {
+            // Nothing was written on them.
+            drop((readers, mover));
+            writer.close()
+        };
+        self.writer.run(close).await?;
         // Only now may another engine open the file.
-        self.lock.lock().await.take();
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
         Ok(())
     }
 }

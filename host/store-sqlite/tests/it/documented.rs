@@ -1,20 +1,17 @@
 //! Every table and column says what it is, in the database itself.
 
-use sqlx::Connection as _;
-
 use crate::harness::{Folder, beside};
 
 #[tokio::test]
 async fn every_table_and_column_is_documented() {
     let folder = Folder::new();
     drop(folder.open().await);
-    let mut connection = beside(&folder.path()).await;
-    let tables: Vec<(String, String)> = sqlx::query_as(
-        "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
-    )
-    .fetch_all(&mut connection)
-    .await
-    .unwrap();
+    let connection = beside(&folder.path());
+    let mut tables = connection
+        .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+        .unwrap();
+    let tables = tables.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let tables: Vec<(String, String)> = tables.collect::<Result<_, _>>().unwrap();
     assert!(tables.len() > 10);
     let mut missing = Vec::new();
     for (table, sql) in tables {
@@ -22,11 +19,9 @@ async fn every_table_and_column_is_documented() {
         if !first.starts_with("-- ") {
             missing.push(table.clone());
         }
-        let columns: Vec<String> = sqlx::query_scalar("SELECT name FROM pragma_table_info(?)")
-            .bind(&table)
-            .fetch_all(&mut connection)
-            .await
-            .unwrap();
+        let mut columns = connection.prepare("SELECT name FROM pragma_table_info(?)").unwrap();
+        let columns = columns.query_map([&table], |row| row.get(0)).unwrap();
+        let columns: Vec<String> = columns.collect::<Result<_, _>>().unwrap();
         for column in columns {
             let line = sql.lines().find(|line| line.split_whitespace().next() == Some(&column));
             if !line.is_some_and(|line| line.contains(" -- ")) {
@@ -34,7 +29,6 @@ async fn every_table_and_column_is_documented() {
             }
         }
     }
-    connection.close().await.unwrap();
     assert_eq!(missing, [""; 0], "say behind `--` what each is");
 }
 
@@ -44,10 +38,8 @@ async fn migrations_can_be_applied_twice() {
     let store = folder.open().await;
     crate::harness::store(&store, vec![crate::harness::message("kept")]).await.unwrap();
     drop(store);
-    let mut connection = beside(&folder.path()).await;
     // As after a crash between a migration and its number.
-    sqlx::query("PRAGMA user_version = 0").execute(&mut connection).await.unwrap();
-    connection.close().await.unwrap();
+    beside(&folder.path()).pragma_update(None, "user_version", 0).unwrap();
     let store = folder.open().await;
     use portway_store::Store as _;
     assert_eq!(store.load_messages(&[portway_model::MessageId(1)]).await.unwrap()[0].body, "kept");

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
 use portway_model::{
@@ -97,9 +96,7 @@ pub(crate) async fn store(
 }
 
 /// A connection beside the store's, as an operator's shell would have.
-pub(crate) async fn beside(path: &std::path::Path) -> sqlx::SqliteConnection {
-    use sqlx::ConnectOptions as _;
-    let options =
-        sqlx::sqlite::SqliteConnectOptions::new().filename(path).busy_timeout(Duration::from_secs(5));
-    options.connect().await.unwrap()
+pub(crate) fn beside(path: &std::path::Path) -> rusqlite::Connection {
+    // Waits five seconds for others.
+    rusqlite::Connection::open(path).unwrap()
 }

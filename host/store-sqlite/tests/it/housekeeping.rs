@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use portway_model::{InterfaceId, MessageId, Timestamp};
 use portway_store::{Durability, ErrorKind, Store as _, WriteBatch};
-use sqlx::Connection as _;
 
 use crate::harness::{Folder, NOW, batch, beside, message, sent, store};
 
@@ -92,12 +91,12 @@ async fn count(opened: &portway_store_sqlite::SqliteStore) -> u64 {
 async fn a_file_another_program_writes_to_is_unavailable_until_it_ends() {
     let folder = Folder::new();
     let opened = folder.open().await;
-    let mut shell = beside(&folder.path()).await;
-    sqlx::query("BEGIN IMMEDIATE").execute(&mut shell).await.unwrap();
+    let shell = beside(&folder.path());
+    shell.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = store(&opened, vec![message("body")]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    sqlx::query("ROLLBACK").execute(&mut shell).await.unwrap();
-    shell.close().await.unwrap();
+    shell.execute_batch("ROLLBACK").unwrap();
+    drop(shell);
     store(&opened, vec![message("body")]).await.unwrap();
     let results = WriteBatch { results: vec![sent(1, 1)], ..batch(Durability::Relaxed) };
     opened.write(results).await.unwrap();

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use portway_store::Store as _;
 use portway_store_sqlite::{OpenError, SqliteSettings, SqliteStore};
-use sqlx::Connection as _;
 
 use crate::harness::{Folder, beside, message, register, store};
 
@@ -35,14 +34,7 @@ async fn a_second_engine_is_refused_and_told_who_is_first() {
 #[tokio::test]
 async fn a_database_of_another_program_is_refused_and_left_alone() {
     let folder = Folder::new();
-    {
-        use sqlx::ConnectOptions as _;
-        let options =
-            sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path()).create_if_missing(true);
-        let mut connection = options.connect().await.unwrap();
-        sqlx::query("CREATE TABLE theirs (id)").execute(&mut connection).await.unwrap();
-        connection.close().await.unwrap();
-    }
+    beside(&folder.path()).execute("CREATE TABLE theirs (id)", []).unwrap();
     let before = fs::read(folder.path()).unwrap();
     assert!(matches!(refused(folder.settings()).await, OpenError::Foreign { .. }));
     assert!(fs::read(folder.path()).unwrap() == before, "the file was changed");
@@ -62,9 +54,7 @@ async fn a_file_that_is_no_database_is_refused() {
 async fn a_store_of_a_newer_program_is_refused() {
     let folder = Folder::new();
     drop(folder.open().await);
-    let mut connection = beside(&folder.path()).await;
-    sqlx::query("PRAGMA user_version = 99").execute(&mut connection).await.unwrap();
-    connection.close().await.unwrap();
+    beside(&folder.path()).pragma_update(None, "user_version", 99).unwrap();
     assert!(matches!(refused(folder.settings()).await, OpenError::Newer { found: 99, .. }));
 }
 

@@ -2,7 +2,6 @@
 //! nothing is sorted that an index has in order.
 
 use portway_store::{Durability, Store as _, WriteBatch};
-use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 
 use crate::harness::{Folder, batch, beside, message, sent, store};
 
@@ -32,22 +31,23 @@ async fn no_statement_reads_a_large_table_as_a_whole() {
     let opened = folder.open().await;
     store(&opened, (0..100).map(|_| message("body")).collect()).await.unwrap();
     opened.write(WriteBatch { results: vec![sent(1, 1)], ..batch(Durability::Relaxed) }).await.unwrap();
-    let mut connection = beside(&folder.path()).await;
+    let connection = beside(&folder.path());
     let mut checked = 0;
     for statement in statements() {
         let explain = format!("EXPLAIN QUERY PLAN {statement}");
-        let Ok(plan) = sqlx::query(AssertSqlSafe(explain)).fetch_all(&mut connection).await else {
+        let Ok(mut plan) = connection.prepare(&explain) else {
             // Part of a statement: put together in the source.
             continue;
         };
         checked += 1;
-        for step in plan {
-            let step: String = step.get("detail");
+        // Values that are not bound are null, which plans the same.
+        let mut steps = plan.raw_query();
+        while let Some(step) = steps.next().unwrap() {
+            let step: String = step.get("detail").unwrap();
             let tables = ["messages", "deliveries", "bodies", "dedupe", "attempts"];
             let scans = tables.iter().any(|table| step == format!("SCAN {table}"));
             assert!(!scans, "{step}\n{statement}");
         }
     }
-    connection.close().await.unwrap();
     assert!(checked > 20, "{checked}");
 }

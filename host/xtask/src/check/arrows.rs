@@ -19,14 +19,14 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// What a crate must not use, whatever it is for.
 const FORBIDDEN: &[(&str, &[&str])] = &[
-    ("portway-model", &["tokio", "sqlx", "wasmtime", "hyper"]),
-    ("portway-config", &["tokio", "sqlx", "wasmtime", "hyper"]),
-    ("portway-net", &["sqlx", "wasmtime"]),
-    ("portway-runtime", &["sqlx"]),
-    ("portway-store", &["sqlx", "wasmtime", "hyper"]),
+    ("portway-model", &["tokio", "rusqlite", "sqlx", "wasmtime", "hyper"]),
+    ("portway-config", &["tokio", "rusqlite", "sqlx", "wasmtime", "hyper"]),
+    ("portway-net", &["rusqlite", "sqlx", "wasmtime"]),
+    ("portway-runtime", &["rusqlite", "sqlx"]),
+    ("portway-store", &["rusqlite", "sqlx", "wasmtime", "hyper"]),
     ("portway-store-sqlite", &["wasmtime", "hyper"]),
-    ("portway-engine", &["sqlx", "wasmtime", "hyper"]),
-    ("portway-admin", &["sqlx", "wasmtime"]),
+    ("portway-engine", &["rusqlite", "sqlx", "wasmtime", "hyper"]),
+    ("portway-admin", &["rusqlite", "sqlx", "wasmtime"]),
 ];
 
 /// Arrows that point where they must not.

@@ -1,0 +1,90 @@
+//! The thread that writes: the only place where the writing connection is used.
+//!
+//! A job goes to it and its answer comes back: two thread switches, however many statements the job
+//! runs. A job that was sent runs to its end, also when nobody waits for it any more, so that no
+//! transaction is ever left in the middle.
+
+use std::io;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, JoinHandle};
+
+use portway_store::{ErrorKind, StoreError};
+use tokio::sync::oneshot;
+
+use crate::error::closed;
+use crate::writer::Writer;
+
+type Job = Box<dyn FnOnce(&mut Writer) + Send>;
+
+/// Sends jobs to the thread; ends it, after the jobs that were sent, when dropped.
+pub(crate) struct WriterThread {
+    /// Without a bound of its own: who sends a job waits for its answer before it sends another.
+    /// None: the thread was told to end.
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl WriterThread {
+    pub(crate) fn start(mut writer: Writer) -> io::Result<WriterThread> {
+        let (sender, jobs) = mpsc::channel::<Job>();
+        let run = move || {
+            while let Ok(job) = jobs.recv() {
+                if panic::catch_unwind(AssertUnwindSafe(|| job(&mut writer))).is_err() {
+                    writer.doubt();
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("store-writer".into()).spawn(run)?;
+        Ok(WriterThread { jobs: Some(sender), thread: Some(thread) })
+    }
+
+    /// Runs a job that cannot leave something stored of which nobody knows.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.run_or(ErrorKind::Unavailable, job).await
+    }
+
+    /// Runs a job; `panicked` is what its caller is told if it panics.
+    pub(crate) async fn run_or<T: Send + 'static>(
+        &self,
+        panicked: ErrorKind,
+        job: impl FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let job: Job = Box::new(move |writer| {
+            // Nobody may be waiting any more.
+            let _ = answer.send(job(writer));
+        });
+        self.jobs.as_ref().ok_or_else(closed)?.send(job).map_err(|_| closed())?;
+        let panicked = |_| StoreError::new(panicked, "the writer of the store panicked");
+        answered.await.map_err(panicked)?
+    }
+}
+
+impl Drop for WriterThread {
+    fn drop(&mut self) {
+        self.jobs.take();
+        if let Some(thread) = self.thread.take() {
+            // It catches panics of jobs; another one was shown where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Starts work on a thread of its own. No answer comes if that is impossible, or the work panics.
+pub(crate) fn start_apart<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> oneshot::Receiver<T> {
+    let (answer, answered) = oneshot::channel();
+    let run = move || {
+        let _ = answer.send(work());
+    };
+    if let Err(error) = thread::Builder::new().name(name.into()).spawn(run) {
+        tracing::warn!(%error, "cannot start the thread `{name}`");
+    }
+    answered
+}
