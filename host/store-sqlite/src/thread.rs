@@ -88,3 +88,73 @@ pub(crate) fn start_apart<T: Send + 'static>(
     }
     answered
 }
+
+#[cfg(test)]
+mod tests {
+    use portway_model::{DestinationId, MessageId};
+    use portway_store::{Suspect, WriteBatch};
+
+    use super::*;
+    use crate::open::{self, SqliteSettings};
+    use crate::transaction::begin;
+
+    fn thread(folder: &tempfile::TempDir) -> WriterThread {
+        let Ok(opened) = open::open(&SqliteSettings::new(folder.path().join("store.db"))) else {
+            panic!("not opened")
+        };
+        WriterThread::start(Writer::new(opened.writer, opened.log_bytes).unwrap()).unwrap()
+    }
+
+    fn batch(mark: u64) -> WriteBatch {
+        let suspect = Suspect { destination: DestinationId(1), message: MessageId(1) };
+        WriteBatch { mark, suspects: vec![suspect], ..WriteBatch::default() }
+    }
+
+    #[tokio::test]
+    async fn a_write_that_panics_is_unknown_and_stores_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let thread = thread(&folder);
+        let broken = |writer: &mut Writer| -> Result<(), StoreError> {
+            let transaction = begin(writer.connection()?, "write")?;
+            transaction.execute("INSERT INTO suspects VALUES (1, 1, 70)", []).unwrap();
+            panic!("in the middle of a transaction")
+        };
+        let error = thread.run_or(ErrorKind::Unknown, broken).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unknown);
+        assert!(thread.run(|writer| writer.find_mark(7)).await.unwrap().is_none());
+        let outcome = thread.run(|writer| writer.write(&batch(7))).await.unwrap();
+        assert_eq!(outcome.suspects, [1]);
+    }
+
+    #[tokio::test]
+    async fn a_commit_that_fails_stores_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let thread = thread(&folder);
+        // As long as it answers true, SQLite makes a failed COMMIT of each.
+        let fail = |writer: &mut Writer| Ok(writer.connection()?.commit_hook(Some(|| true)).unwrap());
+        thread.run(fail).await.unwrap();
+        for _ in 0..2 {
+            let error = thread.run(|writer| writer.write(&batch(7))).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        }
+        let mend = |writer: &mut Writer| Ok(writer.connection()?.commit_hook(None::<fn() -> bool>).unwrap());
+        thread.run(mend).await.unwrap();
+        assert!(thread.run(|writer| writer.find_mark(7)).await.unwrap().is_none());
+        let outcome = thread.run(|writer| writer.write(&batch(8))).await.unwrap();
+        assert_eq!(outcome.suspects, [1]);
+    }
+
+    #[tokio::test]
+    async fn jobs_that_were_sent_run_although_nobody_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let thread = thread(&folder);
+        {
+            let mut write = std::pin::pin!(thread.run(|writer| writer.write(&batch(7))));
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            let _ = write.as_mut().poll(&mut context);
+        }
+        drop(thread);
+        let thread = self::thread(&folder);
+        assert!(thread.run(|writer| writer.find_mark(7)).await.unwrap().is_some());
+    }
+}
