@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout};
 use crate::disk::free_bytes;
 use crate::error::{failed, is_busy};
 use crate::open::{self, folder_of};
-use crate::thread::{WriterThread, start_apart};
+use crate::thread::{WriterThreads, start_apart};
 use crate::writer::Writer;
 
 /// From this size on the log is moved without being asked.
@@ -123,7 +123,7 @@ impl Room {
     /// One pass of housekeeping; holds up the next write for `wait` at most, or a little more.
     pub(crate) async fn maintain(
         &self,
-        writer: &WriterThread,
+        writer: &WriterThreads,
         wait: Duration,
     ) -> Result<Maintenance, StoreError> {
         let until = Instant::now() + wait;
@@ -140,7 +140,7 @@ impl Room {
         Ok(Maintenance { full, free_bytes: self.free_bytes(), log_bytes: log.left() })
     }
 
-    async fn move_log(&self, writer: &WriterThread, wait: Duration) -> Result<(), StoreError> {
+    async fn move_log(&self, writer: &WriterThreads, wait: Duration) -> Result<(), StoreError> {
         let mut mover = self.mover.lock().await;
         let log = writer.run(|writer| Ok(writer.log)).await?;
         if log.left() > 0 {
@@ -177,7 +177,7 @@ impl Room {
 }
 
 /// Gives free pages back to the disk, while there is time.
-async fn give_back(writer: &WriterThread, until: Instant) -> Result<(), StoreError> {
+async fn give_back(writer: &WriterThreads, until: Instant) -> Result<(), StoreError> {
     while Instant::now() < until {
         if !writer.run(give_back_some).await? {
             break;
@@ -194,13 +194,8 @@ fn give_back_some(writer: &mut Writer) -> Result<bool, StoreError> {
     if free <= KEPT_PAGES {
         return Ok(false);
     }
-    // Each row is a page given back.
-    let give = format!("PRAGMA incremental_vacuum({GIVEN_BACK})");
-    let mut statement = connection.prepare(&give).map_err(error)?;
-    let mut pages = statement.query([]).map_err(error)?;
-    while pages.next().map_err(error)?.is_some() {}
-    drop(pages);
-    drop(statement);
+    // Each row it answers is a page given back.
+    connection.pragma(None, "incremental_vacuum", GIVEN_BACK, |_| Ok(())).map_err(error)?;
     writer.log.written += u64::from(GIVEN_BACK) * 4096;
     Ok(true)
 }

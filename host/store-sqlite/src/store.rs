@@ -18,7 +18,7 @@ use crate::maintenance::Room;
 use crate::open::{self, OpenError, SqliteSettings};
 use crate::readers::Readers;
 use crate::retention::{PASSES_MAX, REMOVED_MAX};
-use crate::thread::{WriterThread, start_apart};
+use crate::thread::{WriterThreads, start_apart};
 use crate::writer::Writer;
 use crate::{backup, delivery, view};
 
@@ -27,7 +27,7 @@ pub struct SqliteStore {
     path: PathBuf,
     /// The name under which this engine owns groups.
     engine: String,
-    writer: WriterThread,
+    writer: WriterThreads,
     readers: Arc<Readers>,
     room: Arc<Room>,
     /// Last: let go of after all connections.
@@ -48,7 +48,7 @@ impl SqliteStore {
         let opened = open::open(settings)?;
         let writer = Writer::new(opened.writer, opened.log_bytes);
         let writer = writer.map_err(|source| OpenError::database(path, source))?;
-        let writer = WriterThread::start(writer);
+        let writer = WriterThreads::start(writer);
         Ok(SqliteStore {
             engine: format!("{}-{:016x}", std::process::id(), RandomState::new().build_hasher().finish()),
             writer: writer.map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?,
