@@ -1,7 +1,7 @@
 //! Puts the first-party plugins that `cargo xtask plugins` has built into the binary.
 //!
 //! A build without them works: the table then says what is missing, and so does the
-//! binary when a project names such a plugin.
+//! binary when a project names such a plugin. The pages of errors travel in the binary, too.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -23,7 +23,30 @@ fn main() -> io::Result<()> {
         table.push_str(&format!("    ({name:?}, {bytes}),\n"));
     }
     table.push_str("];\n");
-    fs::write(out.join("embedded.rs"), table)
+    fs::write(out.join("embedded.rs"), table)?;
+    fs::write(out.join("error_pages.rs"), error_pages()?)
+}
+
+/// The pages of errors by their codes, in the order of the codes.
+fn error_pages() -> io::Result<String> {
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let folder = root.join("../../docs/reference/errors");
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let mut files = Vec::new();
+    for entry in fs::read_dir(&folder)? {
+        let path = entry?.path();
+        let code = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if path.extension().is_some_and(|extension| extension == "md") && code != "README" {
+            files.push((code, path));
+        }
+    }
+    files.sort();
+    let mut table = String::from("pub const PAGES: &[(&str, &str)] = &[\n");
+    for (code, path) in files {
+        table.push_str(&format!("    ({code:?}, include_str!({:?})),\n", path.display().to_string()));
+    }
+    table.push_str("];\n");
+    Ok(table)
 }
 
 /// `plugins` beside the profile folders of the target directory that `out` lies in.

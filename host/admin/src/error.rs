@@ -2,6 +2,7 @@
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
+use portway_model::code;
 
 use crate::{ControlError, ControlErrorKind, views};
 
@@ -19,11 +20,11 @@ impl ApiError {
     }
 
     pub(crate) fn invalid(text: impl Into<String>) -> Self {
-        ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", text)
+        ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, code::INVALID, text)
     }
 
     pub(crate) fn no_message(id: portway_model::MessageId) -> Self {
-        ApiError::new(StatusCode::NOT_FOUND, "no-message", format!("there is no message `{id}`"))
+        ApiError::new(StatusCode::NOT_FOUND, code::NO_MESSAGE, format!("there is no message `{id}`"))
     }
 
     pub(crate) fn body(&self, request_id: &str) -> views::Error {

@@ -14,6 +14,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
+use portway_model::code;
 
 use crate::Token;
 use crate::error::ApiError;
@@ -62,7 +63,7 @@ impl Guard {
             return Ok(());
         }
         let text = "the Host header does not name this engine's loopback address";
-        Err(ApiError::new(StatusCode::MISDIRECTED_REQUEST, "host-not-allowed", text))
+        Err(ApiError::new(StatusCode::MISDIRECTED_REQUEST, code::HOST_NOT_ALLOWED, text))
     }
 
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), ApiError> {
@@ -75,7 +76,7 @@ impl Guard {
         }
         Err(ApiError::new(
             StatusCode::FORBIDDEN,
-            "origin-not-allowed",
+            code::ORIGIN_NOT_ALLOWED,
             "requests from other sites are not taken",
         ))
     }
@@ -86,7 +87,7 @@ impl Guard {
             return Ok(());
         }
         let text = "the control token is missing or wrong; it is in the engine's data folder";
-        Err(ApiError::new(StatusCode::UNAUTHORIZED, "token-wrong", text))
+        Err(ApiError::new(StatusCode::UNAUTHORIZED, code::TOKEN_WRONG, text))
     }
 }
 
@@ -146,7 +147,7 @@ async fn run(request: Request, next: Next, method: &Method, path: &str) -> Respo
         Ok(response) => response,
         Err(_) => {
             let text = format!("no answer within {} s", timeout.as_secs());
-            ApiError::new(StatusCode::GATEWAY_TIMEOUT, "timed-out", text).into_response()
+            ApiError::new(StatusCode::GATEWAY_TIMEOUT, code::TIMED_OUT, text).into_response()
         }
     }
 }

@@ -11,7 +11,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use http::{StatusCode, header};
 use http_body_util::{BodyExt, Full};
-use portway_model::MessageId;
+use portway_model::{MessageId, code};
 use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
@@ -47,11 +47,13 @@ pub(crate) fn router(control: Arc<dyn Control>, with: Arc<Guard>) -> Router {
         .route("/api/v1/messages/{id}/dismiss", post(dismiss))
         .route("/api/v1/destinations/{interface}/{name}/resume", post(resume))
         .route("/api/v1/backup", post(backup))
-        .fallback(async || ApiError::new(StatusCode::NOT_FOUND, "no-route", "there is nothing at this path"))
+        .fallback(async || {
+            ApiError::new(StatusCode::NOT_FOUND, code::NO_ROUTE, "there is nothing at this path")
+        })
         .method_not_allowed_fallback(async || {
             ApiError::new(
                 StatusCode::METHOD_NOT_ALLOWED,
-                "method-not-allowed",
+                code::METHOD_NOT_ALLOWED,
                 "this path does not take that method",
             )
         })
@@ -116,7 +118,7 @@ async fn get_body(
     let permit = api.bodies.clone().try_acquire_owned().map_err(|_| {
         ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
-            "busy",
+            code::BUSY,
             "other message bodies are on their way; ask again",
         )
     })?;

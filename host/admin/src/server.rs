@@ -10,6 +10,7 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use portway_model::code;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -50,6 +51,17 @@ pub enum AdminError {
     },
     #[error(transparent)]
     Token(#[from] TokenError),
+}
+
+impl AdminError {
+    /// Its code, which has a page.
+    pub fn code(&self) -> &'static str {
+        match self {
+            AdminError::NotLoopback(_) => code::NOT_LOOPBACK,
+            AdminError::Listen { .. } => code::CANNOT_LISTEN,
+            AdminError::Token(error) => error.code(),
+        }
+    }
 }
 
 /// The API, bound and ready to run.

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use portway_model::code;
 use serde::{Deserialize, Serialize};
 
 /// 32 random bytes, as 64 hexadecimal digits. Never shown by `Debug`.
@@ -64,6 +65,16 @@ pub enum TokenError {
     },
     #[error("the control token `{path}` is damaged")]
     Damaged { path: PathBuf },
+}
+
+impl TokenError {
+    /// Its code, which has a page.
+    pub fn code(&self) -> &'static str {
+        match self {
+            TokenError::Write { .. } => code::TOKEN_NOT_WRITTEN,
+            TokenError::Read { .. } | TokenError::Damaged { .. } => code::TOKEN_UNREADABLE,
+        }
+    }
 }
 
 impl ControlFile {

@@ -1,5 +1,7 @@
 //! What only plugins' manifests can tell: asked of the caller, who knows them.
 
+use portway_model::code;
+
 use crate::problem::suggest;
 use crate::{At, InterfaceSettings, Name, Place, PluginSettings, PluginUse, Problem, Project};
 
@@ -43,7 +45,7 @@ pub(crate) fn check(project: &Project, catalog: &dyn Catalog) -> Vec<Problem> {
         if catalog.is_first_party(name) && !plugin.replaces {
             let text = format!("a plugin `{name}` comes with Portway");
             let hint = "choose another name, or write `replaces = true` to take its place";
-            problems.push(Problem::new(plugin.path.place.clone(), text).hint(hint));
+            problems.push(Problem::new(plugin.path.place.clone(), code::PLUGIN_NAME_TAKEN, text).hint(hint));
         }
     }
     for interface in &project.interfaces {
@@ -79,5 +81,6 @@ fn unknown(plugin: &At<Name>, role: Role, catalog: &dyn Catalog) -> Option<Probl
     let text = format!("there is no {} `{}`", role.as_str(), plugin.value);
     let hint = suggest(&plugin.value, names.iter().map(String::as_str));
     let own = "a plugin of your own is named under `plugins` in `portway.toml`";
-    Some(Problem::new(Place::clone(&plugin.place), text).hint(format!("{hint}; {own}")))
+    let place = Place::clone(&plugin.place);
+    Some(Problem::new(place, code::PLUGIN_UNKNOWN, text).hint(format!("{hint}; {own}")))
 }

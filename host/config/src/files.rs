@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use portway_model::code;
+
 use crate::{At, GrantSettings, PluginUse, Problem, Project, ProjectPath};
 
 /// Bytes in one project file.
@@ -40,9 +42,9 @@ fn check_grants(plugin_use: &PluginUse, problems: &mut Vec<Problem>) {
             GrantSettings::Folder(folder) if folder.path.as_path().is_dir() => {}
             GrantSettings::Folder(folder) => {
                 let text = format!("there is no folder `{}`", folder.path.as_path().display());
-                problems.push(
-                    Problem::new(folder.path.place.clone(), text).hint("create it, or correct the path"),
-                );
+                let place = folder.path.place.clone();
+                let problem = Problem::new(place, code::FILE_UNREADABLE, text);
+                problems.push(problem.hint("create it, or correct the path"));
             }
         }
     }
@@ -53,7 +55,8 @@ fn check_file(path: &At<ProjectPath>, what: &str, problems: &mut Vec<Problem>) {
     let opened = regular(path.as_path()).and_then(|_| File::open(path.as_path()));
     if let Err(error) = opened {
         let text = format!("cannot read the {what} `{}`: {error}", path.as_path().display());
-        problems.push(Problem::new(path.place.clone(), text).hint("correct the path or the file's mode"));
+        let problem = Problem::new(path.place.clone(), code::FILE_UNREADABLE, text);
+        problems.push(problem.hint("correct the path or the file's mode"));
     }
 }
 

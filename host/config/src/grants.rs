@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use portway_model::code;
 use toml::de::DeValue;
 use url::Url;
 
@@ -203,7 +204,7 @@ fn read_type<'n>(
     let written = given.get_ref().as_str().unwrap_or_default();
     let Some(word) = known.iter().copied().find(|word| *word == written) else {
         let text = format!("`{}` has an unknown `type`", node.key);
-        reader.report(given.span().start, text, hint());
+        reader.report(given.span().start, code::BAD_VALUE, text, hint());
         return None;
     };
     Some((word, TableNode { table, offset: node.span.start, path: "" }))

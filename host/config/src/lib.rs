@@ -54,7 +54,7 @@ pub use load::{Draft, check_text, load, read};
 pub use name::Name;
 pub use place::{At, Place};
 pub use plugin::{Isolation, PluginByPath, PluginSettings, PluginUse};
-pub use problem::{Problem, Problems};
+pub use problem::{Problem, Problems, nearest};
 pub use project::Project;
 pub use reference::reference;
 pub use retry::RetrySettings;

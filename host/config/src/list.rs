@@ -1,5 +1,6 @@
 //! Arrays of values, and words out of a fixed set.
 
+use portway_model::code;
 use toml::de::DeValue;
 
 use crate::group::GroupDoc;
@@ -18,7 +19,7 @@ impl<T: Value> Value for Vec<T> {
         };
         if array.len() > ENTRIES_MAX {
             let text = format!("`{}` has {} entries, at most {ENTRIES_MAX} are taken", node.key, array.len());
-            reader.report(node.span.start, text, None);
+            reader.report(node.span.start, code::OUTSIDE_LIMITS, text, None);
             return None;
         }
         let mut values = Vec::with_capacity(array.len());
@@ -58,7 +59,7 @@ macro_rules! words {
                     other => {
                         let text = format!("`{}` cannot be `{}`", node.key, crate::reader::shorten(other));
                         let hint = crate::problem::suggest(other, [$($word),+]);
-                        reader.report(node.span.start, text, Some(hint));
+                        reader.report(node.span.start, portway_model::code::BAD_VALUE, text, Some(hint));
                         None
                     }
                 }

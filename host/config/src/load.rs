@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use portway_model::code;
+
 use crate::files::{check_files, read_text};
 use crate::interface::InterfaceFile;
 use crate::project::ProjectFile;
@@ -107,7 +109,7 @@ fn read_project_file(dir: &Path, names: &Names<'_>, problems: &mut Vec<Problem>)
         Ok(text) => text,
         Err(why) => {
             let hint = format!("a project is a folder with a file `{}`; it may be empty", Project::FILE);
-            problems.push(Problem::new(Place::of_file(Project::FILE), why).hint(hint));
+            problems.push(Problem::new(Place::of_file(Project::FILE), code::FILE_UNREADABLE, why).hint(hint));
             String::new()
         }
     };
@@ -129,14 +131,14 @@ fn read_interfaces(
         let place = Place::of_file(&shown);
         let Some(name) = file_name.strip_suffix(".toml").and_then(Name::new) else {
             let text = format!("`{}` is not the name of an interface", shorten(&file_name));
-            problems.push(Problem::new(place, text).hint(Name::RULE));
+            problems.push(Problem::new(place, code::BAD_VALUE, text).hint(Name::RULE));
             continue;
         };
         known.names.insert(name.clone());
         let text = match read_text(&path) {
             Ok(text) => text,
             Err(why) => {
-                problems.push(Problem::new(place, why));
+                problems.push(Problem::new(place, code::FILE_UNREADABLE, why));
                 continue;
             }
         };
@@ -163,7 +165,8 @@ fn list_interface_files(dir: &Path, problems: &mut Vec<Problem>) -> Vec<PathBuf>
         Ok(entries) => entries,
         Err(error) => {
             let hint = "interfaces are files such as `interfaces/lab.toml`";
-            problems.push(Problem::new(place, format!("cannot be listed: {error}")).hint(hint));
+            let text = format!("cannot be listed: {error}");
+            problems.push(Problem::new(place, code::FILE_UNREADABLE, text).hint(hint));
             return Vec::new();
         }
     };
@@ -174,12 +177,15 @@ fn list_interface_files(dir: &Path, problems: &mut Vec<Problem>) -> Vec<PathBuf>
                 files.push(entry.path());
             }
             Ok(_) => {}
-            Err(error) => problems.push(Problem::new(place.clone(), format!("cannot be listed: {error}"))),
+            Err(error) => {
+                let text = format!("cannot be listed: {error}");
+                problems.push(Problem::new(place.clone(), code::FILE_UNREADABLE, text));
+            }
         }
     }
     if files.len() > INTERFACES_MAX {
         let text = format!("{} interfaces, at most {INTERFACES_MAX} are taken", files.len());
-        problems.push(Problem::new(place, text));
+        problems.push(Problem::new(place, code::OUTSIDE_LIMITS, text));
         files.truncate(INTERFACES_MAX);
     }
     files.sort();
@@ -194,7 +200,7 @@ fn check_interface(interface: &InterfaceSettings, problems: &mut Vec<Problem>) {
         if let Some(first) = names.get(&name.value) {
             let text = format!("there are two destinations `{}`", name.value);
             let hint = format!("the other is in line {}; give each its own name", first.line);
-            problems.push(Problem::new(name.place.clone(), text).hint(hint));
+            problems.push(Problem::new(name.place.clone(), code::NAME_TWICE, text).hint(hint));
         }
         names.insert(&name.value, &name.place);
         check_destination(destination, problems);
@@ -205,21 +211,22 @@ fn check_destination(destination: &DestinationSettings, problems: &mut Vec<Probl
     let At { value: name, place } = &destination.name;
     if let (Some(_), Some(route)) = (&destination.sender, &destination.route) {
         let text = format!("destination `{name}` has a sender and a route");
-        problems
-            .push(Problem::new(route.place.clone(), text).hint("remove one; two ways are two destinations"));
+        let problem = Problem::new(route.place.clone(), code::TWO_TARGETS, text);
+        problems.push(problem.hint("remove one; two ways are two destinations"));
     }
     if destination.sender.is_none() && destination.route.is_none() {
         let text = format!("destination `{name}` leads nowhere");
         let hint = "add `[destination.sender]`, or `route = \"…\"` to another interface";
-        problems.push(Problem::new(place.clone(), text).hint(hint));
+        problems.push(Problem::new(place.clone(), code::NO_TARGET, text).hint(hint));
     }
     if destination.transform.len() > DestinationSettings::TRANSFORMS_MAX {
         let text = format!("destination `{name}` has {} transforms", destination.transform.len());
         let hint = format!("at most {} are taken", DestinationSettings::TRANSFORMS_MAX);
-        problems.push(Problem::new(place.clone(), text).hint(hint));
+        problems.push(Problem::new(place.clone(), code::OUTSIDE_LIMITS, text).hint(hint));
     }
     if destination.retry.first_wait > destination.retry.longest_wait {
         let text = format!("destination `{name}` waits longer at first than at most");
-        problems.push(Problem::new(place.clone(), text).hint("raise `longest_wait`, or lower `first_wait`"));
+        let problem = Problem::new(place.clone(), code::BAD_VALUE, text);
+        problems.push(problem.hint("raise `longest_wait`, or lower `first_wait`"));
     }
 }

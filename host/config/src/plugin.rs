@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use portway_model::code;
 use serde_json::Value as Json;
 use toml::de::DeValue;
 
@@ -143,10 +144,7 @@ fn read_json(
 
 fn report_number(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Json> {
     let hint = "numbers are finite, whole ones have at most 63 bits".to_owned();
-    reader.report(
-        node.span.start,
-        format!("`{}` is a number that plugins cannot be given", node.key),
-        Some(hint),
-    );
+    let text = format!("`{}` is a number that plugins cannot be given", node.key);
+    reader.report(node.span.start, code::OUTSIDE_LIMITS, text, Some(hint));
     None
 }

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use portway_model::code;
+
 use crate::{At, Place, Problem, Project};
 
 /// What is wrong with where a project listens.
@@ -13,7 +15,7 @@ pub(crate) fn check(project: &Project) -> Vec<Problem> {
         let place = admin_place.clone().unwrap_or_else(|| Place::of_file(Project::FILE));
         let text = format!("`admin.listen` is `{admin}`, which is not a loopback address");
         problems.push(
-            Problem::new(place, text)
+            Problem::new(place, code::NOT_LOOPBACK, text)
                 .hint("write such as `\"127.0.0.1:8620\"`; reach it from elsewhere over SSH"),
         );
     }
@@ -36,5 +38,5 @@ fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
 
 fn in_use(listen: &At<SocketAddr>, address: SocketAddr, by: &str) -> Problem {
     let text = format!("`{}` is taken: {by} listens on `{address}`", listen.value);
-    Problem::new(listen.place.clone(), text).hint("give each its own port")
+    Problem::new(listen.place.clone(), code::PORT_TWICE, text).hint("give each its own port")
 }

@@ -1,5 +1,6 @@
 //! What is wrong with a project, and what to do about it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Serialize;
@@ -14,11 +15,14 @@ pub struct Problem {
     pub text: String,
     /// What to do, as a sentence without its full stop.
     pub hint: Option<String>,
+    /// Which kind of problem it is; the code has a page.
+    pub code: &'static str,
 }
 
 impl Problem {
-    pub fn new(place: Place, text: impl Into<String>) -> Self {
-        Problem { place, text: visible(text.into()), hint: None }
+    /// `code` is one of [`portway_model::code`].
+    pub fn new(place: Place, code: &'static str, text: impl Into<String>) -> Self {
+        Problem { place, text: visible(text.into()), hint: None, code }
     }
 
     #[must_use]
@@ -53,10 +57,11 @@ impl fmt::Display for Problem {
 impl Serialize for Problem {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct;
-        let mut problem = serializer.serialize_struct("Problem", 5)?;
+        let mut problem = serializer.serialize_struct("Problem", 6)?;
         problem.serialize_field("file", &*self.place.file)?;
         problem.serialize_field("line", &self.place.line)?;
         problem.serialize_field("column", &self.place.column)?;
+        problem.serialize_field("code", self.code)?;
         problem.serialize_field("text", &self.text)?;
         problem.serialize_field("hint", &self.hint)?;
         problem.end()
@@ -90,6 +95,12 @@ impl Problems {
     pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
         self.0.iter()
     }
+
+    /// Which kinds of problems there are, each once.
+    pub fn codes(&self) -> Vec<&'static str> {
+        let codes: BTreeSet<&'static str> = self.0.iter().map(|problem| problem.code).collect();
+        codes.into_iter().collect()
+    }
 }
 
 impl<'p> IntoIterator for &'p Problems {
@@ -116,7 +127,7 @@ impl fmt::Display for Problems {
 impl std::error::Error for Problems {}
 
 /// The known word nearest to a mistyped one, if one is near enough to be meant.
-pub(crate) fn nearest<'w>(written: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+pub fn nearest<'w>(written: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     // Distance is quadratic in length; nobody mistypes a word this long.
     if written.len() > 64 {
         return None;
@@ -145,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_problem_shows_control_characters_escaped() {
-        let problem = Problem::new(Place::of_file("a.toml"), "`X-\0\u{1b}`: é").hint("not \r");
+        let problem = Problem::new(Place::of_file("a.toml"), "bad-value", "`X-\0\u{1b}`: é").hint("not \r");
         assert_eq!(problem.to_string(), "a.toml: `X-\\u{0}\\u{1b}`: é\n  hint: not \\r");
     }
 

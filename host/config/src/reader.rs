@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::path::Path;
 
+use portway_model::code;
 use toml::de::{DeTable, DeValue};
 
 use crate::place::SourceText;
@@ -76,7 +77,7 @@ impl<'a> Reader<'a> {
         let mut reader = Reader { source, names, base, problems: Vec::new(), damaged: !errors.is_empty() };
         for error in errors {
             let offset = error.span().map_or(0, |span| span.start);
-            reader.report(offset, format!("not TOML: {}", error.message()), None);
+            reader.report(offset, code::NOT_TOML, format!("not TOML: {}", error.message()), None);
         }
         let top = TableNode { table: document.get_ref(), offset: 0, path: "" };
         let value = read(top, &mut reader);
@@ -87,9 +88,14 @@ impl<'a> Reader<'a> {
         self.source.place(offset)
     }
 
-    pub(crate) fn report(&mut self, offset: usize, text: impl Into<String>, hint: Option<String>) {
-        let place = self.place(offset);
-        let problem = Problem::new(place, text);
+    pub(crate) fn report(
+        &mut self,
+        offset: usize,
+        code: &'static str,
+        text: impl Into<String>,
+        hint: Option<String>,
+    ) {
+        let problem = Problem::new(self.place(offset), code, text);
         self.problems.push(match hint {
             Some(hint) => problem.hint(hint),
             None => problem,
@@ -99,7 +105,7 @@ impl<'a> Reader<'a> {
     /// Something is not there. Not said of a file that could not be parsed whole.
     pub(crate) fn report_missing(&mut self, offset: usize, text: impl Into<String>, hint: Option<String>) {
         if !self.damaged {
-            self.report(offset, text, hint);
+            self.report(offset, code::OPTION_MISSING, text, hint);
         }
     }
 
@@ -119,7 +125,8 @@ impl<'a> Reader<'a> {
             DeValue::Boolean(_) => "a boolean",
             DeValue::Datetime(_) => "a date or time",
         };
-        self.report(node.span.start, format!("`{}` is {found}, not {wanted}", node.key), hint);
+        let text = format!("`{}` is {found}, not {wanted}", node.key);
+        self.report(node.span.start, code::WRONG_TYPE, text, hint);
     }
 
     /// One option of a group.
@@ -171,7 +178,7 @@ impl<'a> Reader<'a> {
         let shown = value.as_ref().and_then(F::inner).map(Value::show).unwrap_or_default();
         let text = format!("`{}` is {shown}, outside its limits", rule.key);
         let hint = format!("write something from {} to {}", least.show(), most.show());
-        self.report(offset, text, Some(hint));
+        self.report(offset, code::OUTSIDE_LIMITS, text, Some(hint));
         match &rule.absent {
             Absent::Default(default) => Some(default().adopt(self)),
             Absent::Required | Absent::Defaults => F::absent(),
@@ -190,7 +197,7 @@ impl<'a> Reader<'a> {
             let span = key.span();
             let offset = if span.end > span.start { span.start } else { value.span().start };
             let text = format!("unknown key `{}`{of}", shorten(name));
-            self.report(offset, text, Some(suggest(name, known.iter().copied())));
+            self.report(offset, code::UNKNOWN_KEY, text, Some(suggest(name, known.iter().copied())));
         }
     }
 }

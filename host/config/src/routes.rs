@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use portway_model::code;
+
 use crate::problem::suggest;
 use crate::{At, InterfaceSettings, Name, Problem};
 
@@ -26,7 +28,7 @@ pub(crate) fn check(interfaces: &[InterfaceSettings], known: &Known) -> Vec<Prob
             } else {
                 let text = format!("there is no interface `{}` to route to", route.value);
                 let hint = suggest(&route.value, known.names.iter().map(Name::as_str));
-                problems.push(Problem::new(route.place.clone(), text).hint(hint));
+                problems.push(Problem::new(route.place.clone(), code::UNKNOWN_ROUTE, text).hint(hint));
             }
         }
     }
@@ -35,7 +37,8 @@ pub(crate) fn check(interfaces: &[InterfaceSettings], known: &Known) -> Vec<Prob
     let unfed = clear.filter(|interface| interface.source.is_none() && !targets.contains(&interface.name));
     problems.extend(unfed.map(|interface| {
         let text = format!("interface `{}` receives nothing", interface.name);
-        Problem::new(interface.place.clone(), text).hint("add `[source]`, or a route in another interface")
+        Problem::new(interface.place.clone(), code::INTERFACE_UNFED, text)
+            .hint("add `[source]`, or a route in another interface")
     }));
     problems
 }
@@ -79,6 +82,7 @@ fn closes_loop(way: &[(&Name, usize)], route: &At<Name>) -> Problem {
     // A loop through a thousand interfaces needs no list of all.
     let shown =
         if names.len() > 12 { format!("{} interfaces", names.len() - 1) } else { names.join(" → ") };
-    Problem::new(route.place.clone(), format!("this route closes a loop: {shown}"))
+    let text = format!("this route closes a loop: {shown}");
+    Problem::new(route.place.clone(), code::ROUTE_LOOP, text)
         .hint("a message must not come back to an interface it was in; remove one of these routes")
 }

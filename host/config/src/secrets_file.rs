@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use portway_model::code;
 use toml::de::DeValue;
 
 use crate::files::read_text;
@@ -18,13 +19,14 @@ pub(crate) fn read_secrets(dir: &Path, problems: &mut Vec<Problem>) -> BTreeMap<
         Ok(metadata) => metadata,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return BTreeMap::new(),
         Err(error) => {
-            problems.push(Problem::new(place, format!("cannot be read: {error}")));
+            problems.push(Problem::new(place, code::FILE_UNREADABLE, format!("cannot be read: {error}")));
             return BTreeMap::new();
         }
     };
     if is_open_to_others(&metadata) {
         let text = "can be read by others than its owner";
-        problems.push(Problem::new(place, text).hint(format!("run `chmod 600 {}`", Project::SECRETS)));
+        let hint = format!("run `chmod 600 {}`", Project::SECRETS);
+        problems.push(Problem::new(place, code::BAD_SECRETS, text).hint(hint));
         return BTreeMap::new();
     }
     match read_text(&path) {
@@ -34,7 +36,7 @@ pub(crate) fn read_secrets(dir: &Path, problems: &mut Vec<Problem>) -> BTreeMap<
             secrets
         }
         Err(why) => {
-            problems.push(Problem::new(place, why));
+            problems.push(Problem::new(place, code::FILE_UNREADABLE, why));
             BTreeMap::new()
         }
     }
@@ -56,7 +58,7 @@ pub(crate) fn parse_secrets(text: &str) -> (BTreeMap<String, Secret>, Vec<Proble
     let (secrets, mut problems) =
         Reader::file(Project::SECRETS, text, &names, Path::new(""), read_secret_table);
     // What the parser says may quote the line: only where it is remains.
-    for problem in problems.iter_mut().filter(|problem| problem.text.starts_with("not TOML")) {
+    for problem in problems.iter_mut().filter(|problem| problem.code == code::NOT_TOML) {
         "not TOML".clone_into(&mut problem.text);
         problem.hint = Some("write `NAME = \"value\"`, one a line".to_owned());
     }
@@ -74,7 +76,7 @@ fn read_secret_table(table: TableNode<'_>, reader: &mut Reader<'_>) -> Option<BT
             }
             _ => {
                 let hint = "write `NAME = \"value\"` at the top; names have letters, digits and `_`";
-                reader.report(key.span().start, "not a secret", Some(hint.to_owned()));
+                reader.report(key.span().start, code::BAD_SECRETS, "not a secret", Some(hint.to_owned()));
             }
         }
     }

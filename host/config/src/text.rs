@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
+use portway_model::code;
 use toml::de::DeValue;
 use url::Url;
 
@@ -28,14 +29,15 @@ pub(crate) fn read_string(
     };
     if text.len() > TEXT_BYTES_MAX {
         let hint = format!("at most {TEXT_BYTES_MAX} bytes are taken");
-        reader.report(node.span.start, format!("`{}` is too long", node.key), Some(hint));
+        let text = format!("`{}` is too long", node.key);
+        reader.report(node.span.start, code::OUTSIDE_LIMITS, text, Some(hint));
         return None;
     }
     match template::resolve(text, node.mark, reader.names) {
         Ok(resolved) => Some(resolved),
         Err(unresolved) => {
             let text = format!("`{}`: {}", node.key, unresolved.text);
-            reader.report(node.span.start, text, Some(unresolved.hint));
+            reader.report(node.span.start, code::BAD_REFERENCE, text, Some(unresolved.hint));
             None
         }
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use portway_model::code;
 use toml::de::DeValue;
 
 use crate::group::GroupDoc;
@@ -147,7 +148,8 @@ macro_rules! whole_number {
                 let value = <$type>::from_str_radix(integer.as_str(), integer.radix()).ok();
                 if value.is_none() {
                     let hint = format!("write a whole number from {} to {}", <$type>::MIN, <$type>::MAX);
-                    reader.report(node.span.start, format!("`{}` is outside its limits", node.key), Some(hint));
+                    let text = format!("`{}` is outside its limits", node.key);
+                    reader.report(node.span.start, code::OUTSIDE_LIMITS, text, Some(hint));
                 }
                 value
             }
@@ -172,7 +174,8 @@ pub(crate) fn read_form<T>(
     let text = crate::text::read_string(node, reader, form, Some(hint))?;
     let value = parse(&text);
     if value.is_none() {
-        reader.report(node.span.start, format!("`{}` is not {form}", node.key), Some(hint.to_owned()));
+        let text = format!("`{}` is not {form}", node.key);
+        reader.report(node.span.start, code::BAD_VALUE, text, Some(hint.to_owned()));
     }
     value
 }
@@ -232,14 +235,14 @@ impl<T: Value> Value for BTreeMap<crate::Name, T> {
         };
         if table.len() > ENTRIES_MAX {
             let text = format!("`{}` has {} entries, at most {ENTRIES_MAX} are taken", node.key, table.len());
-            reader.report(node.span.start, text, None);
+            reader.report(node.span.start, code::OUTSIDE_LIMITS, text, None);
             return None;
         }
         let mut map = BTreeMap::new();
         for (key, value) in table {
             let Some(name) = crate::Name::new(key.get_ref()) else {
                 let text = format!("`{}` is not a name", crate::reader::shorten(key.get_ref()));
-                reader.report(key.span().start, text, Some(crate::Name::RULE.to_owned()));
+                reader.report(key.span().start, code::BAD_VALUE, text, Some(crate::Name::RULE.to_owned()));
                 continue;
             };
             let entry = Node { value: value.get_ref(), span: value.span(), key: &name, mark: node.mark };

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use portway_model::{Answer, Failure, Lane};
+use portway_model::{Answer, Failure, Lane, code};
 use portway_store::{Action, DeliveryResult, NewMessage, Settled, Suspect};
 
 use crate::event::{RunId, Ticket};
@@ -232,7 +232,7 @@ impl Completer {
     pub fn instead(finished: Finished, text: &str) -> Option<Finished> {
         let settled = match (finished.refusals, &finished.result.settled) {
             (0, Settled::Sent(_)) => Settled::Sent(Answer::default()),
-            (0, _) => Settled::Quarantined(Failure::new("result-refused", text)),
+            (0, _) => Settled::Quarantined(Failure::new(code::RESULT_REFUSED, text)),
             _ => return None,
         };
         let result = DeliveryResult { settled, attempted: None, ..finished.result };

@@ -7,7 +7,7 @@ mod apply;
 
 use std::time::Duration;
 
-use portway_model::{DestinationId, Failure, InterfaceId};
+use portway_model::{DestinationId, Failure, InterfaceId, code};
 use portway_store::{Action, ActionKind, Durability, ErrorKind};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -389,7 +389,7 @@ impl Core {
     }
 
     fn tell_intake(&mut self) {
-        let closed = self.closed_why().filter(|why| why.code != Fate::STOPPED);
+        let closed = self.closed_why().filter(|why| why.code != code::STOPPED);
         if closed.is_some() != self.told_closed {
             self.told_closed = closed.is_some();
             let fact = closed.map_or(Fact::IntakeOpened, |why| Fact::IntakeClosed { why });
@@ -414,9 +414,9 @@ impl Core {
 
     fn closed_why(&self) -> Option<Failure> {
         if self.phase != Phase::Running {
-            return Some(Failure::new(Fate::STOPPED, "the engine stops"));
+            return Some(Failure::new(code::STOPPED, "the engine stops"));
         }
-        let busy = self.committer.lost_patience(self.at.monotonic).map(|text| Failure::new(Fate::BUSY, text));
+        let busy = self.committer.lost_patience(self.at.monotonic).map(|text| Failure::new(code::BUSY, text));
         self.closed.clone().or(busy)
     }
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use portway_model::{DestinationId, Draft, InterfaceId, Lane, MessageId, Timestamp};
+use portway_model::{DestinationId, Draft, InterfaceId, Lane, MessageId, Timestamp, code};
 use portway_store::{
     Action, ActionOutcome, LaneHead, Maintenance, Pending, Store, StoreError, StoredMessage, WriteBatch,
     WriteOutcome,
@@ -168,4 +168,16 @@ pub enum EngineError {
     Unstored(String),
     #[error("the engine is gone")]
     Gone,
+}
+
+impl EngineError {
+    /// Its code, which has a page.
+    pub fn code(&self) -> &'static str {
+        match self {
+            EngineError::Store(_) => code::STORE_FAILED,
+            EngineError::Contract(_) => code::STORE_BROKE_CONTRACT,
+            EngineError::Unstored(_) => code::RESULTS_NOT_STORED,
+            EngineError::Gone => code::ENGINE_GONE,
+        }
+    }
 }

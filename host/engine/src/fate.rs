@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portway_model::MessageId;
+use portway_model::{MessageId, code};
 
 /// The answer to one draft, after its commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Fate {
         id: MessageId,
         of: MessageId,
     },
-    /// `code` is one of the constants of [`Fate`]; `after_ms`: worth trying again after so long.
+    /// `code` is one of [`portway_model::code`]; `after_ms`: worth trying again after so long.
     NotStored {
         code: &'static str,
         text: String,
@@ -25,35 +25,24 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// Too much waits, or the store is away.
-    pub const BUSY: &'static str = "busy";
-    /// The store has no room.
-    pub const FULL: &'static str = "full";
-    /// Can never be taken.
-    pub const TOO_LARGE: &'static str = "too-large";
-    /// The engine stops.
-    pub const STOPPED: &'static str = "stopped";
-    /// The store refuses this message.
-    pub const INVALID: &'static str = "invalid";
-
     pub(crate) fn busy(text: impl Into<String>, after: Duration) -> Fate {
         let after_ms = u32::try_from(after.as_millis()).unwrap_or(u32::MAX);
-        Fate::NotStored { code: Fate::BUSY, text: text.into(), after_ms: Some(after_ms) }
+        Fate::NotStored { code: code::BUSY, text: text.into(), after_ms: Some(after_ms) }
     }
 
     pub(crate) fn full(text: impl Into<String>) -> Fate {
-        Fate::NotStored { code: Fate::FULL, text: text.into(), after_ms: Some(10_000) }
+        Fate::NotStored { code: code::FULL, text: text.into(), after_ms: Some(10_000) }
     }
 
     pub(crate) fn too_large(text: impl Into<String>) -> Fate {
-        Fate::NotStored { code: Fate::TOO_LARGE, text: text.into(), after_ms: None }
+        Fate::NotStored { code: code::TOO_LARGE, text: text.into(), after_ms: None }
     }
 
     pub(crate) fn stopped() -> Fate {
-        Fate::NotStored { code: Fate::STOPPED, text: "the engine stops".into(), after_ms: Some(5_000) }
+        Fate::NotStored { code: code::STOPPED, text: "the engine stops".into(), after_ms: Some(5_000) }
     }
 
     pub(crate) fn invalid(text: impl Into<String>) -> Fate {
-        Fate::NotStored { code: Fate::INVALID, text: text.into(), after_ms: None }
+        Fate::NotStored { code: code::INVALID, text: text.into(), after_ms: None }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portway_model::{DestinationId, Draft, InterfaceId, Timestamp};
+use portway_model::{DestinationId, Draft, InterfaceId, Timestamp, code};
 use portway_store::{Action, ActionKind, ActionOutcome, DeliveryView, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -115,7 +115,7 @@ impl EngineHandle {
         self.requests.send(Request::Status(reply)).await.map_err(|_| EngineError::Gone)?;
         let mut status = answer.await.map_err(|_| EngineError::Gone)?;
         let (busy, too_large) = self.gate.refused();
-        for (code, count) in [(Fate::BUSY, busy), (Fate::TOO_LARGE, too_large)] {
+        for (code, count) in [(code::BUSY, busy), (code::TOO_LARGE, too_large)] {
             status.intake.refuse(code, count);
         }
         Ok(status)

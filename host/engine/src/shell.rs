@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use portway_model::{Failure, Later};
+use portway_model::{Failure, Later, code};
 use portway_store::{ActionOutcome, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -244,7 +244,7 @@ impl Drop for EngineTask {
 async fn deliver_safely(deliver: &dyn Deliver, run: Run) -> RunReport {
     let count = run.messages.len();
     AssertUnwindSafe(deliver.deliver(run)).catch_unwind().await.unwrap_or_else(|_| {
-        let failure = Failure::new("panic", "delivering it failed inside the engine's process");
+        let failure = Failure::new(code::PANIC, "delivering it failed inside the engine's process");
         RunReport {
             verdicts: vec![Verdict::Untried; count],
             stop: Some(Stop::Unavailable(Later { failure, after_ms: None })),

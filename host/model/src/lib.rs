@@ -4,6 +4,7 @@
 //! configuration files; everything above it does.
 
 pub mod attributes;
+pub mod code;
 pub mod delivery;
 pub mod ids;
 pub mod lane;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AttemptNo, Failure, Later, Timestamp};
+use crate::{AttemptNo, Failure, Later, Timestamp, code};
 
 /// How a destination retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl RetryPolicy {
     pub fn after_failure(&self, attempt: AttemptNo, later: &Later, now: Timestamp, chance: f64) -> Next {
         if self.attempts_max != 0 && attempt.0 >= self.attempts_max {
             let text = format!("attempt {attempt} of {} failed: {}", self.attempts_max, later.failure);
-            return Next::Quarantine(Failure::new("attempts-used-up", text));
+            return Next::Quarantine(Failure::new(code::ATTEMPTS_USED_UP, text));
         }
         Next::Retry { at: now + self.wait(attempt, later.after_ms, chance) }
     }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ipnet::IpNet;
+use portway_model::code;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -67,6 +68,16 @@ pub enum ListenError {
     },
 }
 
+impl ListenError {
+    /// Its code, which has a page.
+    pub fn code(&self) -> &'static str {
+        match self {
+            ListenError::Bind { .. } => code::CANNOT_LISTEN,
+            ListenError::Tls { .. } => code::LISTENER_TLS,
+        }
+    }
+}
+
 /// Why a connection was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusedBecause {
@@ -89,11 +100,11 @@ impl RefusedBecause {
 
     pub fn code(self) -> &'static str {
         match self {
-            RefusedBecause::NotAllowed => "not-allowed",
-            RefusedBecause::TooMany => "too-many",
-            RefusedBecause::TlsFailed => "tls-failed",
-            RefusedBecause::TlsTimeout => "tls-timeout",
-            RefusedBecause::AcceptFailed => "accept-failed",
+            RefusedBecause::NotAllowed => code::NOT_ALLOWED,
+            RefusedBecause::TooMany => code::TOO_MANY,
+            RefusedBecause::TlsFailed => code::TLS_FAILED,
+            RefusedBecause::TlsTimeout => code::TLS_TIMEOUT,
+            RefusedBecause::AcceptFailed => code::ACCEPT_FAILED,
         }
     }
 }

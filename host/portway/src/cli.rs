@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{backup, bench, r#gen, gen_docs, message, resume, run, sink, status, validate};
+use crate::commands::{
+    backup, bench, explain, r#gen, gen_docs, message, resume, run, sink, status, validate,
+};
 use crate::output::Format;
 
 /// Moves messages between systems and never loses one.
@@ -34,6 +36,7 @@ pub enum Command {
     Message(message::Args),
     Resume(resume::Args),
     Backup(backup::Args),
+    Explain(explain::Args),
     Gen(r#gen::Args),
     Sink(sink::Args),
     Bench(bench::Args),

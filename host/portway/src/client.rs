@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
 use portway_admin::{ControlFile, TokenError, params, views};
 use portway_config::{Environment, Project};
-use portway_model::MessageId;
+use portway_model::{MessageId, code};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::TcpStream;
@@ -74,6 +74,20 @@ impl ClientError {
         }
     }
 
+    /// Its code, which has a page; none: the engine said one that this program does not know.
+    pub fn code(&self) -> Option<&'static str> {
+        Some(match self {
+            ClientError::NeverRan { .. } => code::NEVER_RAN,
+            ClientError::Token(error) => error.code(),
+            ClientError::NotRunning { .. } => code::NOT_RUNNING,
+            ClientError::TimedOut => code::NO_ANSWER_IN_TIME,
+            ClientError::Broken(_) => code::CONNECTION_BROKEN,
+            ClientError::Answer(_) => code::ANSWER_UNREADABLE,
+            ClientError::Refused(error) => return code::registered(&error.code),
+            ClientError::NoProject => code::NO_PROJECT,
+        })
+    }
+
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ClientError::NeverRan { .. } | ClientError::NotRunning { .. } => {
@@ -81,7 +95,7 @@ impl ClientError {
             }
             ClientError::Token(_) => Some("only the user that runs the engine can control it"),
             ClientError::NoProject => Some("run `portway validate` to see what is wrong with the project"),
-            ClientError::Refused(error) if error.code == "token-wrong" => {
+            ClientError::Refused(error) if error.code == code::TOKEN_WRONG => {
                 Some("another engine listens there now; is its project the one you named?")
             }
             ClientError::TimedOut

@@ -5,6 +5,7 @@
 pub mod cli;
 pub mod client;
 pub mod commands;
+pub mod error_pages;
 pub mod output;
 pub mod traffic;
 pub mod wiring;

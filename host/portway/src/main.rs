@@ -8,6 +8,7 @@ use portway::commands;
 use portway::output::{Exit, Output};
 use portway::wiring::{PluginCatalog, settings_problems};
 use portway_config::Draft;
+use portway_model::code;
 
 /// Messages are many small allocations that one thread makes and another frees.
 #[global_allocator]
@@ -29,7 +30,11 @@ fn main() -> ExitCode {
             exit.report()
         }
         Err(error) => {
-            output.error(&anyhow::Error::new(error).context("cannot start threads"), None);
+            output.error(
+                &anyhow::Error::new(error).context("cannot start threads"),
+                None,
+                Some(code::NO_THREADS),
+            );
             Exit::Failed.report()
         }
     }

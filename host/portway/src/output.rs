@@ -121,8 +121,8 @@ impl Output {
         }
     }
 
-    /// An error with its chain of causes, each once, and what to do.
-    pub fn error(&mut self, error: &anyhow::Error, hint: Option<&str>) {
+    /// An error with its chain of causes, each once, what to do, and where more is said.
+    pub fn error(&mut self, error: &anyhow::Error, hint: Option<&str>, code: Option<&str>) {
         let mut text = format!("error: {error}");
         let mut last = error.to_string();
         for cause in error.chain().skip(1) {
@@ -135,7 +135,18 @@ impl Output {
         if let Some(hint) = hint {
             text.push_str(&format!("\n  hint: {hint}"));
         }
+        if let Some(code) = code {
+            text.push_str(&format!("\n  hint: {}", says_more(&[code])));
+        }
         self.note(text);
+    }
+}
+
+/// Which pages explain what was printed.
+pub fn says_more(codes: &[&str]) -> String {
+    match codes {
+        [code] => format!("`portway explain {code}` says more"),
+        codes => format!("`portway explain CODE` says more of `{}`", codes.join("`, `")),
     }
 }
 

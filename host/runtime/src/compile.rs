@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
+use portway_model::code;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -42,6 +43,14 @@ pub enum CompileError {
 }
 
 impl CompileError {
+    pub(crate) const fn code(&self) -> &'static str {
+        match self {
+            CompileError::Invalid(_) => code::PLUGIN_DOES_NOT_COMPILE,
+            CompileError::Start(_) => code::COMPILER_NOT_STARTED,
+            CompileError::TimedOut | CompileError::Died(_) => code::COMPILER_GAVE_UP,
+        }
+    }
+
     pub(crate) const fn hint(&self) -> &'static str {
         match self {
             CompileError::Invalid(_) => {

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use portway_model::{Failure, Trouble};
+use portway_model::{Failure, Trouble, code};
 use wasmtime::{Trap, WasmBacktrace};
 
 use crate::fault_text::shortened;
@@ -35,6 +35,18 @@ pub enum CallError {
     /// No instance became free in time.
     #[error("no instance of the plugin became free in time")]
     Busy,
+}
+
+impl CallError {
+    /// The plugin's own code, or the host's for it.
+    pub fn code(&self) -> &str {
+        match self {
+            CallError::Trouble(Trouble::Unavailable(later)) => &later.failure.code,
+            CallError::Trouble(Trouble::Misconfigured(failure)) | CallError::Open(failure) => &failure.code,
+            CallError::Fault(fault) => fault.kind.code(),
+            CallError::Busy => code::BUSY,
+        }
+    }
 }
 
 impl From<Box<Fault>> for CallError {
@@ -89,7 +101,20 @@ impl FaultKind {
         }
     }
 
-    /// For programs: the code of a failure, the label of a count.
+    /// The code of what such a fault leads to.
+    pub const fn code(self) -> &'static str {
+        match self {
+            FaultKind::Trap => code::PLUGIN_TRAP,
+            FaultKind::OutOfFuel => code::PLUGIN_OUT_OF_FUEL,
+            FaultKind::OutOfMemory => code::PLUGIN_OUT_OF_MEMORY,
+            FaultKind::TimedOut { in_service: true } => code::PLUGIN_TIMED_OUT_IN_SERVICE,
+            FaultKind::TimedOut { in_service: false } => code::PLUGIN_TIMED_OUT,
+            FaultKind::CopyLimit => code::PLUGIN_COPY_LIMIT,
+            FaultKind::Lie => code::PLUGIN_LIE,
+        }
+    }
+
+    /// For the log.
     pub const fn as_str(self) -> &'static str {
         match self {
             FaultKind::Trap => "trap",
@@ -106,7 +131,7 @@ impl FaultKind {
 impl Fault {
     /// As the reason of a message or a destination.
     pub fn to_failure(&self) -> Failure {
-        Failure::new(format!("plugin-{}", self.kind.as_str()), self.to_string())
+        Failure::new(self.kind.code(), self.to_string())
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use portway_model::code;
 use sha2::{Digest, Sha256};
 use wasmtime::component::Component;
 
@@ -73,6 +74,27 @@ impl LoadError {
             }
             LoadError::Compile { source, .. } => source.hint().into(),
             LoadError::Link { .. } => "build it against the WIT packages of this engine".into(),
+        }
+    }
+}
+
+impl LoadError {
+    /// Its code, which has a page.
+    pub fn code(&self) -> &'static str {
+        match self {
+            LoadError::TooLarge { .. } => code::PLUGIN_TOO_LARGE,
+            LoadError::NoComponent { .. } => code::PLUGIN_NO_COMPONENT,
+            LoadError::CoreModule { .. } => code::PLUGIN_CORE_MODULE,
+            LoadError::NoManifest { .. } => code::PLUGIN_NO_MANIFEST,
+            LoadError::Manifest { .. } => code::PLUGIN_BAD_MANIFEST,
+            LoadError::Contract { .. } => code::PLUGIN_CONTRACT,
+            LoadError::NoKind { .. } | LoadError::UnknownKind { .. } | LoadError::ManyKinds { .. } => {
+                code::PLUGIN_KIND_UNKNOWN
+            }
+            LoadError::Kind { .. } => code::PLUGIN_KIND_MISMATCH,
+            LoadError::UnknownImport { .. } => code::PLUGIN_UNKNOWN_IMPORT,
+            LoadError::Compile { source, .. } => source.code(),
+            LoadError::Link { .. } => code::PLUGIN_DOES_NOT_FIT,
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use portway_model::code;
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
@@ -164,7 +165,8 @@ impl SinkInner {
         let line = cut(text, LINE_BYTES_MAX);
         let (fits, dropped) = self.throttle.admit(line.len());
         if dropped > 0 {
-            self.observer.notice("log-dropped", &format!("{dropped} lines were over the limit of the log"));
+            self.observer
+                .notice(code::LOG_DROPPED, &format!("{dropped} lines were over the limit of the log"));
         }
         if fits {
             self.observer.log(level, &escape(line, Lines::One));

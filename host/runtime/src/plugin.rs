@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use portway_model::code;
 use sha2::{Digest, Sha256};
 use wasmtime::component::InstancePre;
 
@@ -61,6 +62,16 @@ pub enum OpeningError {
     Kind { plugin: String, kind: PluginKind, wanted: PluginKind },
     #[error("plugin `{plugin}`: {source}")]
     Grant { plugin: String, source: GrantError },
+}
+
+impl OpeningError {
+    /// Its code, which has a page.
+    pub fn code(&self) -> &'static str {
+        match self {
+            OpeningError::Kind { .. } => code::PLUGIN_WRONG_KIND,
+            OpeningError::Grant { source, .. } => source.code(),
+        }
+    }
 }
 
 impl Plugin {

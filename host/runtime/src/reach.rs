@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use portway_model::code;
 use portway_net::folder::Folder;
 use portway_net::http::HttpGrant;
 use portway_net::tcp::TcpPool;
@@ -30,6 +31,17 @@ pub enum GrantError {
     Missing { slot: String, wanted: SlotKind },
     #[error("grant `{slot}` cannot be used: {reason}")]
     Unusable { slot: String, reason: String },
+}
+
+impl GrantError {
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            GrantError::UnknownSlot { .. } => code::GRANT_WITHOUT_SLOT,
+            GrantError::WrongType { .. } => code::GRANT_WRONG_TYPE,
+            GrantError::Missing { .. } => code::GRANT_MISSING,
+            GrantError::Unusable { .. } => code::GRANT_UNUSABLE,
+        }
+    }
 }
 
 impl Reach {

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use portway_model::code;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant as Moment, timeout_at};
 use wasmtime::Engine;
@@ -44,6 +45,16 @@ pub enum RuntimeError {
     Engine(String),
     #[error("the folder for native code cannot be made")]
     Cache(#[source] io::Error),
+}
+
+impl RuntimeError {
+    /// Its code, which has a page.
+    pub fn code(&self) -> &'static str {
+        match self {
+            RuntimeError::Engine(_) => code::RUNTIME_FAILED,
+            RuntimeError::Cache(_) => code::NO_CODE_FOLDER,
+        }
+    }
 }
 
 impl Runtime {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use portway_model::{Failure, Later, Timestamp};
+use portway_model::{Failure, Later, Timestamp, code};
 use portway_net::listen::{Peer, Reader, Writer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
@@ -282,7 +282,7 @@ impl<I: Intake, C: Codec> Connection<I, C> {
                 Fate::Duplicate(_) => counters.duplicate(),
                 Fate::NotStored(later) => {
                     counters.not_stored(&later.failure.code);
-                    busy |= matches!(later.failure.code.as_str(), "busy" | "full");
+                    busy |= matches!(later.failure.code.as_str(), code::BUSY | code::FULL);
                 }
                 Fate::Noted => {}
             }
@@ -363,7 +363,7 @@ impl<I: Intake, C: Codec> Connection<I, C> {
     fn codec_failed(&mut self, error: &CodecError, chunk: &[u8]) -> Closed {
         match error {
             CodecError::Fault(text) => {
-                self.refuse(&Failure::new("fault", text.as_str()), chunk);
+                self.refuse(&Failure::new(code::FAULT, text.as_str()), chunk);
                 self.shared.fault(self.peer.address.ip());
                 Closed::Fault
             }
@@ -391,6 +391,6 @@ fn kept_bytes(frame: &Frame) -> usize {
 }
 
 fn too_large() -> Fate {
-    let failure = Failure::new("too-large", "the message is larger than this engine takes");
+    let failure = Failure::new(code::TOO_LARGE, "the message is larger than this engine takes");
     Fate::NotStored(Later { failure, after_ms: None })
 }

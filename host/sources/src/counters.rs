@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use portway_model::code;
 use serde::Serialize;
 
 /// Codes of one kind that are counted apart; the rest is counted together.
 const CODES_MAX: usize = 64;
 /// Where the rest is counted.
-const OTHER: &str = "other";
+const OTHER: &str = code::OTHER;
 
 /// The counters of one interface. Cheap to clone; made before the driver, so that an observer
 /// of the plugin can count its notices.
@@ -228,20 +229,20 @@ impl Counters {
 impl Closed {
     pub fn code(self) -> &'static str {
         match self {
-            Closed::PeerClosed => "peer-closed",
-            Closed::Broken => "broken",
-            Closed::Idle => "idle",
-            Closed::FrameTimeout => "frame-timeout",
-            Closed::TooLarge => "too-large",
-            Closed::Answered => "answered",
-            Closed::WriteTimeout => "write-timeout",
-            Closed::WriteFailed => "write-failed",
-            Closed::Refused => "refused",
-            Closed::Fault => "fault",
-            Closed::Unavailable => "unavailable",
-            Closed::Slowed => "slowed",
-            Closed::Stopping => "stopping",
-            Closed::StopTimeout => "stop-timeout",
+            Closed::PeerClosed => code::PEER_CLOSED,
+            Closed::Broken => code::BROKEN,
+            Closed::Idle => code::IDLE,
+            Closed::FrameTimeout => code::FRAME_TIMEOUT,
+            Closed::TooLarge => code::TOO_LARGE,
+            Closed::Answered => code::ANSWERED,
+            Closed::WriteTimeout => code::WRITE_TIMEOUT,
+            Closed::WriteFailed => code::WRITE_FAILED,
+            Closed::Refused => code::REFUSED,
+            Closed::Fault => code::FAULT,
+            Closed::Unavailable => code::UNAVAILABLE,
+            Closed::Slowed => code::SLOWED,
+            Closed::Stopping => code::STOPPING,
+            Closed::StopTimeout => code::STOP_TIMEOUT,
         }
     }
 }

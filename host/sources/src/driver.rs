@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use portway_engine::ports::Clock;
-use portway_model::{Attributes, Failure};
+use portway_model::{Attributes, Failure, code};
 use portway_net::listen::{self, ListenStatus, Listener, Peer};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -201,7 +201,7 @@ fn refuse_connection<I, C>(shared: &Shared<I, C>, peer: &Peer, error: CodecError
         CodecError::Fault(text) => {
             // No byte was read: the address is not to blame.
             shared.counters.fault();
-            (Closed::Fault, Failure::new("fault", text))
+            (Closed::Fault, Failure::new(code::FAULT, text))
         }
         CodecError::Refused(failure) => {
             shared.counters.refused(&failure.code);

@@ -7,7 +7,7 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use portway_model::{Draft, Failure, Later, Timestamp};
+use portway_model::{Draft, Failure, Later, Timestamp, code};
 
 use crate::counters::Counters;
 use crate::ports::{Fate, Receipt};
@@ -151,7 +151,7 @@ impl Flight {
 }
 
 fn unknown() -> Fate {
-    let failure = Failure::new("busy", "what became of the message is not known");
+    let failure = Failure::new(code::BUSY, "what became of the message is not known");
     Fate::NotStored(Later { failure, after_ms: None })
 }
 

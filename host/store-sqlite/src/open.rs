@@ -9,6 +9,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use portway_model::code;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::disk::network_file_system;
@@ -80,6 +81,19 @@ impl OpenError {
             OpenError::Io { .. } | OpenError::Database { .. } => {
                 "check the path, its permissions and the disk"
             }
+        }
+    }
+
+    /// Its code, which has a page.
+    pub fn code(&self) -> &'static str {
+        match self {
+            OpenError::InUse { .. } => code::STORE_IN_USE,
+            OpenError::Network { .. } => code::STORE_ON_NETWORK,
+            OpenError::Foreign { .. } => code::STORE_FOREIGN,
+            OpenError::Newer { .. } => code::STORE_NEWER,
+            OpenError::Damaged { .. } => code::STORE_DAMAGED,
+            OpenError::NotAFile { .. } => code::STORE_NOT_A_FILE,
+            OpenError::Io { .. } | OpenError::Database { .. } => code::STORE_NOT_OPENED,
         }
     }
 

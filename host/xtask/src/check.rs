@@ -1,10 +1,12 @@
 //! `cargo xtask check`: what a compiler does not see.
 //!
-//! Formatting, lints, licences, the arrows between crates, the shape of files, and the
-//! contract's hashes. Every finding says which rule it breaks and where to read it.
+//! Formatting, lints, licences, the arrows between crates, the shape of files, the contract's
+//! hashes, and the codes of errors with their pages. Every finding says which rule it breaks and where to read it.
 
 mod arrows;
+mod codes;
 mod contract;
+mod errors;
 mod licences;
 mod shape;
 
@@ -23,6 +25,8 @@ pub fn check(root: &Path) -> Result<()> {
     findings.extend(licences::findings(&metadata)?);
     findings.extend(shape::findings(root)?);
     findings.extend(contract::findings(root)?);
+    findings.extend(codes::findings(root)?);
+    findings.extend(errors::findings(root)?);
     for finding in &findings {
         eprintln!("{finding}");
     }

@@ -4,6 +4,7 @@
 mod check;
 mod crash;
 mod demo;
+mod error_pages;
 mod fuzz;
 mod plugins;
 mod process;
@@ -22,7 +23,7 @@ use project::Binary;
 const USAGE: &str = "\
 cargo xtask demo [--once]      the example project with real traffic; once: 1,000 messages, then a table
 cargo xtask test               sets up what the tests need and runs all of them
-cargo xtask check              formatting, lints, licences, arrows, shape, the contract's hashes
+cargo xtask check              formatting, lints, licences, arrows, shape, the contract's hashes, error pages
 cargo xtask fix                formats, and writes the contract's hashes anew
 cargo xtask gen                writes the generated reference pages
 cargo xtask plugins [--test]   builds the first-party plugins; with --test the tests' hostile ones as well
@@ -64,7 +65,8 @@ fn number(word: &str) -> Result<u32> {
     word.parse().with_context(|| format!("`{word}` is no number"))
 }
 
-/// The binary knows its own options and commands.
+/// The binary knows its own options and commands; the index of errors is made of their pages.
 fn generate(root: &Path) -> Result<()> {
+    error_pages::write_index(root)?;
     process::run(process::cargo(root).args(["run", "--quiet", "--package", "portway", "--", "gen-docs"]))
 }

@@ -115,7 +115,7 @@ impl Catalog for Few {
 
     fn check_use(&self, _: Role, plugin_use: &PluginUse) -> Vec<Problem> {
         let place = plugin_use.settings.place_of("/mode/deep").unwrap();
-        vec![Problem::new(place.clone(), "`mode` is not what it was")]
+        vec![Problem::new(place.clone(), "bad-value", "`mode` is not what it was")]
     }
 }
 

@@ -1,6 +1,6 @@
 //! What follows a write: waiters are answered, destinations learn what is stored.
 
-use portway_model::{Failure, MessageId};
+use portway_model::{Failure, MessageId, code};
 use portway_store::{
     Action, ActionOutcome, Durability, ErrorKind, Maintenance, MessageOutcome, NewMessage, ResultOutcome,
     Settled, StoreError, WriteOutcome,
@@ -129,7 +129,7 @@ impl Core {
     /// No room: messages are refused until there is; everything else is tried again.
     fn full(&mut self, mut batch: Batch, text: String) {
         let waiting = batch.messages.drain(..).map(|(seat, _)| seat).collect();
-        self.closed = Some(Failure::new(Fate::FULL, &text));
+        self.closed = Some(Failure::new(code::FULL, &text));
         self.refuse_waiting(waiting, &Fate::full(text));
         self.committer.give_back(batch);
         self.housekeeping.wrote();
@@ -140,7 +140,7 @@ impl Core {
         match answer {
             Ok(found) => {
                 let text = "the store has no room, or its log is above its limit";
-                self.closed = found.full.then(|| Failure::new(Fate::FULL, text));
+                self.closed = found.full.then(|| Failure::new(code::FULL, text));
                 self.housekeeping.maintained(Some(found), &self.at);
                 if let Some(why) = &self.closed {
                     let fate = Fate::full(&why.text);

@@ -1,6 +1,6 @@
 //! What operators do to deliveries and destinations, as the dispatcher sees it: after it is stored.
 
-use portway_model::{DestinationId, Failure, Lane, MessageId, Round};
+use portway_model::{DestinationId, Failure, Lane, MessageId, Round, code};
 use portway_store::{Action, ActionKind};
 
 use super::destination::Destination;
@@ -74,7 +74,7 @@ impl Destination {
     }
 
     pub fn stop(&mut self, author: &str, desk: &mut Desk, ctx: &mut Ctx<'_>) {
-        let why = Failure::new("stopped", format!("stopped by {author}"));
+        let why = Failure::new(code::STOPPED, format!("stopped by {author}"));
         let change = self.standing.stop(why, ctx.at.wall);
         self.changed(change, desk, ctx);
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use portway_model::{Failure, Lane, Later, MessageId};
+use portway_model::{Failure, Lane, Later, MessageId, code};
 use portway_store::{Attempted, DeliveryResult, Settled};
 use rand::RngExt;
 
@@ -61,7 +61,7 @@ impl Destination {
         let stop = report.stop.or_else(|| {
             let why =
                 reading.lie.or((!is_progress && !goes_singly).then_some("nothing of the run was tried"))?;
-            let failure = Failure::new("bad-report", why);
+            let failure = Failure::new(code::BAD_REPORT, why);
             Some(Stop::Unavailable(Later { failure, after_ms: None }))
         });
         let patience = Patience { policy: &self.settings.retry, chance: desk.rng.random(), at: ctx.at };
@@ -130,7 +130,7 @@ impl Destination {
             // a process by itself before: then the record stays, and it is not recorded again.
             Meaning::Untried if hint.recorded == 1 => {
                 let due_at = if no.is_ordered() { ctx.at.steady } else { self.apart.now(&ctx.at) };
-                let failure = Failure::new("not-tried", "the destination did not take it yet");
+                let failure = Failure::new(code::NOT_TRIED, "the destination did not take it yet");
                 Meaning::Later { due_at, attempts: hint.attempts, failure }
             }
             Meaning::Untried => {

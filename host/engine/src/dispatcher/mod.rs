@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use portway_model::{AttemptNo, DestinationId, Envelope, Failure, Lane, MessageId, Round};
+use portway_model::{AttemptNo, DestinationId, Envelope, Failure, Lane, MessageId, Round, code};
 use portway_store::{ActionKind, NewMessage, Settled, StoreError, StoredMessage};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -187,7 +187,7 @@ impl Dispatcher {
         let is_there = self.runs.get(&id).is_some_and(|run| !run.hints.is_empty());
         if is_there && count >= SUSPECTED_MAX {
             let text = format!("the process ended {count} times while this message was delivered");
-            return self.quarantine_first(id, Failure::new("suspect", text), ctx);
+            return self.quarantine_first(id, Failure::new(code::SUSPECT, text), ctx);
         }
         if self.abandon_unwanted(id, ctx) {
             return;
@@ -383,7 +383,7 @@ impl Dispatcher {
         let mut missing = run.cut_missing(&messages);
         if run.hints.is_empty() {
             run.hints = std::mem::take(&mut missing);
-            let failure = Failure::new("message-gone", "its body is not in the store any more");
+            let failure = Failure::new(code::MESSAGE_GONE, "its body is not in the store any more");
             self.quarantine_first(id, failure, ctx);
             return;
         }

@@ -3,7 +3,9 @@
 //! A report that is not as agreed is never believed beyond the point where it goes wrong: the
 //! rest counts as not tried. That may send a message twice, and loses none.
 
-use portway_model::{AttemptNo, DestinationId, Draft, Failure, MessageId, Next, RetryPolicy, Timestamp};
+use portway_model::{
+    AttemptNo, DestinationId, Draft, Failure, MessageId, Next, RetryPolicy, Timestamp, code,
+};
 use portway_store::{Attempted, DeliveryResult, NewMessage, Origin, OriginKind, Settled};
 
 use super::stream::Hint;
@@ -114,7 +116,7 @@ impl Reader<'_> {
                 Some(message) => messages.push(message),
                 None => {
                     let text = format!("there is no interface {target} to route to");
-                    return Settled::Quarantined(Failure::new("unknown-route", text));
+                    return Settled::Quarantined(Failure::new(code::UNKNOWN_ROUTE, text));
                 }
             }
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use portway_model::{AttemptNo, Failure, Later, MessageId, RetryPolicy, Timestamp};
+use portway_model::{AttemptNo, Failure, Later, MessageId, RetryPolicy, Timestamp, code};
 
 use crate::event::RunId;
 use crate::ports::Stop;
@@ -156,7 +156,7 @@ impl Standing {
         match heard.stop {
             Some(Stop::Misconfigured(why)) => self.stop(why, patience.at.wall),
             _ if self.runaways.count >= RUNAWAYS_MAX => {
-                self.stop(Failure::new("runaway", self.runaways.to_string()), patience.at.wall)
+                self.stop(Failure::new(code::RUNAWAY, self.runaways.to_string()), patience.at.wall)
             }
             Some(Stop::Unavailable(later)) => self.wait(later, is_probe, patience),
             None if heard.progress => self.resume_if_away(),

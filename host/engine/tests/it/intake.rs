@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use portway_engine::{Fate, Limits};
-use portway_model::{InterfaceId, Key, Timestamp};
+use portway_model::{InterfaceId, Key, Timestamp, code};
 use portway_store::Store;
 
 use crate::house::{House, Plan, draft};
@@ -38,11 +38,11 @@ async fn what_cannot_be_taken_is_told_why() {
     let limits = Limits { intake_bytes_max: 2_000, ..Limits::default() };
     let house = House::build(Plan { limits, ..Plan::default() }).await;
     let large = vec![draft(&"x".repeat(4_000), "a")];
-    assert_eq!(code(&house.engine.submit(house.interface(), Timestamp(0), large).await), Fate::TOO_LARGE);
+    assert_eq!(code(&house.engine.submit(house.interface(), Timestamp(0), large).await), code::TOO_LARGE);
     let unknown = house.engine.submit(InterfaceId(99), Timestamp(0), vec![draft("x", "a")]).await;
-    assert_eq!(code(&unknown), Fate::INVALID);
+    assert_eq!(code(&unknown), code::INVALID);
     let refused = house.engine.status().await.unwrap().intake.refused;
-    assert_eq!(refused, [(Fate::TOO_LARGE, 1)], "also what did not come to the engine is counted");
+    assert_eq!(refused, [(code::TOO_LARGE, 1)], "also what did not come to the engine is counted");
 }
 
 #[tokio::test(start_paused = true)]
@@ -55,8 +55,8 @@ async fn a_full_store_is_told_and_taken_up_again_without_help() {
         tokio::time::sleep(Duration::from_millis(500)).await;
         told = code(&house.engine.submit(house.interface(), Timestamp(0), vec![draft("x", "a")]).await);
     }
-    assert_eq!(told, Fate::FULL);
-    assert_eq!(house.engine.status().await.unwrap().intake.closed.unwrap().code, Fate::FULL);
+    assert_eq!(told, code::FULL);
+    assert_eq!(house.engine.status().await.unwrap().intake.closed.unwrap().code, code::FULL);
     house.store.set_full(false);
     tokio::time::sleep(Duration::from_secs(3)).await;
     house.store("after", "a").await;
@@ -83,7 +83,7 @@ async fn an_engine_that_stops_takes_nothing_and_ends_in_order() {
     house.store("a", "a").await;
     let (store, engine, interface) = (house.store.clone(), house.engine.clone(), house.interface());
     house.stop().await.unwrap();
-    assert_eq!(code(&engine.submit(interface, Timestamp(0), vec![draft("x", "a")]).await), Fate::STOPPED);
+    assert_eq!(code(&engine.submit(interface, Timestamp(0), vec![draft("x", "a")]).await), code::STOPPED);
     assert!(engine.status().await.is_err());
     assert!(!store.register(&portway_store::Topology::default()).await.unwrap().unclean);
 }

@@ -113,9 +113,17 @@ mod tests {
     #[test]
     fn every_command_has_a_section_and_hidden_ones_have_none() {
         let page = commands();
-        for path in
-            ["validate", "status", "message list", "message dismiss", "resume", "backup", "gen", "sink"]
-        {
+        for path in [
+            "validate",
+            "status",
+            "message list",
+            "message dismiss",
+            "resume",
+            "backup",
+            "explain",
+            "gen",
+            "sink",
+        ] {
             assert!(page.contains(&format!("## `portway {path}`\n")), "{path} is missing");
         }
         assert!(!page.contains("gen-docs"));

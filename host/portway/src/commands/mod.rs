@@ -2,6 +2,7 @@
 
 pub mod backup;
 pub mod bench;
+pub mod explain;
 pub mod r#gen;
 pub mod gen_docs;
 pub mod message;
@@ -36,6 +37,7 @@ pub async fn dispatch(command: Command, output: &mut Output, judge: impl AsyncFn
         Command::Backup(args) => backup::run(args, output).await,
         Command::Gen(args) => r#gen::run(args, output).await,
         Command::Sink(args) => sink::run(args, output).await,
+        Command::Explain(args) => explain::run(args, output),
         Command::GenDocs(args) => gen_docs::run(args, output),
     };
     conclude(ended, output)
@@ -54,13 +56,12 @@ pub fn conclude(ended: anyhow::Result<Exit>, output: &mut Output) -> Exit {
     }
     match error.downcast_ref::<ClientError>() {
         Some(refused) => {
-            let (exit, hint) = (refused.exit(), refused.hint());
-            output.error(&error, hint);
-            exit
+            output.error(&error, refused.hint(), refused.code());
+            refused.exit()
         }
         None => {
-            let hint = error.downcast_ref::<StartError>().and_then(StartError::hint);
-            output.error(&error, hint);
+            let start = error.downcast_ref::<StartError>();
+            output.error(&error, start.and_then(StartError::hint), start.map(StartError::code));
             Exit::Failed
         }
     }

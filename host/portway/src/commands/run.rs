@@ -6,6 +6,7 @@ use anyhow::{Context, anyhow};
 use portway_config::Environment;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::validate;
 use crate::cli::ProjectArgs;
 use crate::output::{Exit, Output};
 use crate::wiring::{PluginCatalog, Running};
@@ -38,7 +39,8 @@ pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
         (Ok(project), Some(catalog)) => (project, catalog),
         (Ok(_), None) => return Err(anyhow!("the project cannot be read")),
         (Err(problems), _) => {
-            output.note(problems);
+            output.note(&problems);
+            validate::note_pages(&problems, output);
             return Ok(Exit::Problems);
         }
     };

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::show;
 use crate::cli::ProjectArgs;
-use crate::output::{Exit, Output};
+use crate::output::{Exit, Format, Output, says_more};
 
 /// Says what is wrong with a project, without running it.
 #[derive(Debug, clap::Args)]
@@ -32,7 +32,15 @@ pub async fn run(
     judge(&mut draft).await;
     let verdict = verdict(&args, &draft);
     output.data(&verdict, show_verdict)?;
+    note_pages(&verdict.problems, output);
     Ok(if verdict.problems.is_empty() { Exit::Done } else { Exit::Problems })
+}
+
+/// Where more is said of the problems; programs have the codes in the data.
+pub(super) fn note_pages(problems: &Problems, output: &mut Output) {
+    if !problems.is_empty() && output.format() == Format::Text {
+        output.note(format!("hint: {}", says_more(&problems.codes())));
+    }
 }
 
 fn verdict(args: &Args, draft: &Draft) -> Verdict {

@@ -11,7 +11,7 @@ use portway_config::{
 };
 use portway_engine::ports::Clock;
 use portway_engine::settings as engine;
-use portway_model::{DestinationId, GroupId, InterfaceId, Tier};
+use portway_model::{DestinationId, GroupId, InterfaceId, Tier, code};
 use portway_net::listen::{ListenSettings, TlsFiles};
 use portway_runtime::{LoadError, OpeningError, Plugin, PluginKind, Runtime, StreamSource};
 use portway_store::Registered;
@@ -38,6 +38,16 @@ pub enum AssembleError {
 }
 
 impl AssembleError {
+    /// Its code, which has a page.
+    pub fn code(&self) -> &'static str {
+        match self {
+            AssembleError::Find(error) => error.code(),
+            AssembleError::Load { error } => error.code(),
+            AssembleError::Opening(error) => error.code(),
+            AssembleError::NoTarget { .. } => code::NO_TARGET,
+        }
+    }
+
     /// The catalog says the same when it checks a project.
     pub fn is_found_by_the_catalog(&self) -> bool {
         matches!(self, AssembleError::Find(_))

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use portway_config::{
     At, Catalog, GrantSettings, Name, Place, PluginSettings, PluginUse, Problem, Project, Role,
 };
+use portway_model::code;
 use portway_runtime::{Manifest, PluginKind, SlotKind};
 
 use super::embedded::{self, FirstParty};
@@ -19,7 +20,7 @@ const FILE_BYTES_MAX: u64 = 128 << 20;
 
 /// Every plugin of a project that can be found, with its manifest.
 pub struct PluginCatalog {
-    by_path: BTreeMap<String, Result<Component, String>>,
+    by_path: BTreeMap<String, Result<Component, BadComponent>>,
 }
 
 /// A component that was looked at, but not compiled.
@@ -27,6 +28,14 @@ pub struct PluginCatalog {
 pub struct Component {
     pub bytes: Arc<[u8]>,
     pub manifest: Manifest,
+}
+
+/// A file that was found and cannot be used.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{text}")]
+pub struct BadComponent {
+    code: &'static str,
+    text: String,
 }
 
 /// Why a name gives no component.
@@ -38,10 +47,22 @@ pub enum FindError {
         "this binary was built without its plugins, `{name}` among them; run `cargo xtask plugins` and build again"
     )]
     NotBuilt { name: String },
-    #[error("{0}")]
-    Bad(String),
+    #[error(transparent)]
+    Bad(#[from] BadComponent),
     #[error("plugin `{name}` is a {kind}, which cannot stand as a {role}", role = role.as_str())]
     Kind { name: String, kind: PluginKind, role: Role },
+}
+
+impl FindError {
+    /// Its code, which has a page.
+    pub fn code(&self) -> &'static str {
+        match self {
+            FindError::Unknown { .. } => code::PLUGIN_UNKNOWN,
+            FindError::NotBuilt { .. } => code::PLUGINS_NOT_BUILT,
+            FindError::Bad(bad) => bad.code,
+            FindError::Kind { .. } => code::PLUGIN_WRONG_KIND,
+        }
+    }
 }
 
 impl PluginCatalog {
@@ -57,13 +78,13 @@ impl PluginCatalog {
     /// The component behind a name in a role. One by path comes first where it can stand in the
     /// role; a `mllp` sender by path leaves the `mllp` source that comes with Portway alone.
     pub fn find(&self, role: Role, name: &str) -> Result<Component, FindError> {
-        let by_path = self.by_path.get(name).cloned().transpose().map_err(FindError::Bad)?;
+        let by_path = self.by_path.get(name).cloned().transpose()?;
         let kind = match by_path {
             Some(component) if fits(component.manifest.kind, role) => return Ok(component),
             other => other.map(|component| component.manifest.kind),
         };
         match (embedded::find(role, name), kind) {
-            (FirstParty::Found(bytes), _) => look_at(name, bytes.into()).map_err(FindError::Bad),
+            (FirstParty::Found(bytes), _) => Ok(look_at(name, bytes.into())?),
             (FirstParty::NotBuilt, None) => Err(FindError::NotBuilt { name: name.into() }),
             (_, Some(kind)) => Err(FindError::Kind { name: name.into(), kind, role }),
             (FirstParty::Unknown, None) => Err(FindError::Unknown { role, name: name.into() }),
@@ -79,20 +100,23 @@ fn fits(kind: PluginKind, role: Role) -> bool {
     }
 }
 
-fn read_component(name: &str, path: &std::path::Path) -> Result<Component, String> {
+fn read_component(name: &str, path: &std::path::Path) -> Result<Component, BadComponent> {
     let shown = path.display();
-    let metadata =
-        fs::metadata(path).map_err(|error| format!("cannot read plugin file `{shown}`: {error}"))?;
+    let unreadable = |error: std::io::Error| {
+        let text = format!("cannot read plugin file `{shown}`: {error}");
+        BadComponent { code: code::FILE_UNREADABLE, text }
+    };
+    let metadata = fs::metadata(path).map_err(unreadable)?;
     if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
-        return Err(format!("plugin file `{shown}` is no file of at most {FILE_BYTES_MAX} bytes"));
+        let text = format!("plugin file `{shown}` is no file of at most {FILE_BYTES_MAX} bytes");
+        return Err(BadComponent { code: code::FILE_UNREADABLE, text });
     }
-    let bytes = fs::read(path).map_err(|error| format!("cannot read plugin file `{shown}`: {error}"))?;
-    look_at(name, bytes.into())
+    look_at(name, fs::read(path).map_err(unreadable)?.into())
 }
 
-fn look_at(name: &str, bytes: Arc<[u8]>) -> Result<Component, String> {
-    let manifest =
-        portway_runtime::read_manifest(name, &bytes).map_err(|error| format!("{error}; {}", error.hint()))?;
+fn look_at(name: &str, bytes: Arc<[u8]>) -> Result<Component, BadComponent> {
+    let manifest = portway_runtime::read_manifest(name, &bytes)
+        .map_err(|error| BadComponent { code: error.code(), text: format!("{error}; {}", error.hint()) })?;
     Ok(Component { bytes, manifest })
 }
 
@@ -116,14 +140,16 @@ impl Catalog for PluginCatalog {
     fn check_source(&self, plugin: &At<Name>, _settings: &PluginSettings) -> Vec<Problem> {
         match self.find(Role::Source, plugin.value.as_str()) {
             Ok(_) => Vec::new(),
-            Err(error) => vec![Problem::new(plugin.place.clone(), error.to_string())],
+            Err(error) => vec![Problem::new(plugin.place.clone(), error.code(), error.to_string())],
         }
     }
 
     fn check_use(&self, role: Role, plugin_use: &PluginUse) -> Vec<Problem> {
         match self.find(role, plugin_use.plugin.value.as_str()) {
             Ok(component) => check_grants(&component.manifest, plugin_use),
-            Err(error) => vec![Problem::new(plugin_use.plugin.place.clone(), error.to_string())],
+            Err(error) => {
+                vec![Problem::new(plugin_use.plugin.place.clone(), error.code(), error.to_string())]
+            }
         }
     }
 }
@@ -140,7 +166,7 @@ fn check_grants(manifest: &Manifest, plugin_use: &PluginUse) -> Vec<Problem> {
                 plugin.value, slot.name, slot.description
             );
             let hint = format!("add `grants.{} = {{ type = \"{}\", … }}`", slot.name, slot.kind);
-            problems.push(Problem::new(plugin.place.clone(), text).hint(hint));
+            problems.push(Problem::new(plugin.place.clone(), code::GRANT_MISSING, text).hint(hint));
         }
     }
     for (name, grant) in &plugin_use.grants {
@@ -153,14 +179,14 @@ fn check_grants(manifest: &Manifest, plugin_use: &PluginUse) -> Vec<Problem> {
                     [] => "it needs no grants".to_owned(),
                     known => format!("its slots are {}", known.join(", ")),
                 };
-                problems.push(Problem::new(place.clone(), text).hint(hint));
+                problems.push(Problem::new(place.clone(), code::GRANT_WITHOUT_SLOT, text).hint(hint));
             }
             Some(slot) if slot.kind != kind_of(&grant.value) => {
                 let text = format!(
                     "slot `{name}` of plugin `{}` takes a grant of type `{}`",
                     plugin.value, slot.kind
                 );
-                problems.push(Problem::new(place.clone(), text));
+                problems.push(Problem::new(place.clone(), code::GRANT_WRONG_TYPE, text));
             }
             Some(_) => {}
         }

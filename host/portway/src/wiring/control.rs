@@ -14,7 +14,7 @@ use portway_admin::{Action, ActionKind, Control, ControlError, ControlErrorKind,
 use portway_config::{DestinationSettings, InterfaceSettings, Project};
 use portway_engine::EngineHandle;
 use portway_engine::ports::Clock;
-use portway_model::{DestinationId, MessageId};
+use portway_model::{DestinationId, MessageId, code};
 use portway_sources::DriverHandle;
 use portway_store::{ActionOutcome, ListMessages, MessageView, QueueView, Store, StoreError};
 use portway_store_sqlite::SqliteStore;
@@ -142,13 +142,13 @@ impl EngineControl {
     fn interface_id(&self, name: &str) -> Result<portway_model::InterfaceId, ControlError> {
         self.names
             .interface(name)
-            .ok_or_else(|| not_found("no-interface", format!("there is no interface `{name}`")))
+            .ok_or_else(|| not_found(code::NO_INTERFACE, format!("there is no interface `{name}`")))
     }
 
     fn destination_id(&self, interface: &str, name: &str) -> Result<DestinationId, ControlError> {
         self.interface_id(interface)?;
         let text = || format!("interface `{interface}` has no destination `{name}`");
-        self.names.destination(interface, name).ok_or_else(|| not_found("no-destination", text()))
+        self.names.destination(interface, name).ok_or_else(|| not_found(code::NO_DESTINATION, text()))
     }
 }
 
@@ -165,7 +165,7 @@ impl Control for EngineControl {
     }
 
     async fn status(&self) -> Result<views::Status, ControlError> {
-        let engine = self.engine.status().await.map_err(|error| failed("engine", chain(&error)))?;
+        let engine = self.engine.status().await.map_err(|error| failed(code::ENGINE, chain(&error)))?;
         let queues = self.store.list_queues().await.map_err(unavailable)?;
         let queues: HashMap<_, _> = queues.into_iter().map(|queue| (queue.destination, queue)).collect();
         let pairs = self.project.interfaces.iter().zip(&self.parts);
@@ -201,7 +201,7 @@ impl Control for EngineControl {
             (Some(interface), Some(name)) => Some(self.destination_id(interface, name)?),
             (None, Some(_)) => {
                 let text = "a destination is named together with its interface";
-                return Err(ControlError::new(ControlErrorKind::Invalid, "no-interface", text));
+                return Err(ControlError::new(ControlErrorKind::Invalid, code::NO_INTERFACE, text));
             }
         };
         let query = ListMessages {
@@ -256,10 +256,10 @@ impl Control for EngineControl {
             reason: action.reason,
         };
         let conflict = |code, text| ControlError::new(ControlErrorKind::Conflict, code, text);
-        match self.engine.act(asked).await.map_err(|error| failed("not-done", chain(&error)))? {
+        match self.engine.act(asked).await.map_err(|error| failed(code::NOT_DONE, chain(&error)))? {
             ActionOutcome::Done(changed) if changed.is_empty() => {
                 let text = format!("message {} has no delivery that can be {}", view.id, past(action.kind));
-                Err(conflict("nothing-fits", text))
+                Err(conflict(code::NOTHING_FITS, text))
             }
             ActionOutcome::Done(changed) => Ok(views::ActionDone {
                 message: view.id,
@@ -268,7 +268,7 @@ impl Control for EngineControl {
             }),
             ActionOutcome::NoMessage => Err(no_message(view.id)),
             ActionOutcome::NoBody => {
-                Err(conflict("no-body", format!("message {} has no body any more", view.id)))
+                Err(conflict(code::NO_BODY, format!("message {} has no body any more", view.id)))
             }
         }
     }
@@ -281,7 +281,7 @@ impl Control for EngineControl {
 
     async fn backup(&self, target: &Path) -> Result<views::Backup, ControlError> {
         let began = Instant::now();
-        self.store.backup(target).await.map_err(|error| failed("backup", chain(&error)))?;
+        self.store.backup(target).await.map_err(|error| failed(code::BACKUP, chain(&error)))?;
         let bytes = std::fs::metadata(target).map_or(0, |metadata| metadata.len());
         let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(views::Backup { file: target.display().to_string(), bytes, took_ms })
@@ -395,7 +395,7 @@ fn not_found(code: &'static str, text: String) -> ControlError {
 }
 
 fn no_message(id: MessageId) -> ControlError {
-    not_found("no-message", format!("there is no message {id}"))
+    not_found(code::NO_MESSAGE, format!("there is no message {id}"))
 }
 
 fn failed(code: &'static str, text: String) -> ControlError {
@@ -403,7 +403,7 @@ fn failed(code: &'static str, text: String) -> ControlError {
 }
 
 fn unavailable(error: StoreError) -> ControlError {
-    ControlError::new(ControlErrorKind::Unavailable, "store", chain(&error))
+    ControlError::new(ControlErrorKind::Unavailable, code::STORE, chain(&error))
 }
 
 /// An error and its causes in one line.

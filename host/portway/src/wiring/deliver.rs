@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use portway_engine::ports::{Clock, Deliver, Routed, Run, RunReport, Stop, Verdict};
 use portway_model::{
-    Answer, DestinationId, Envelope, Failure, InterfaceId, Later, Output, SendVerdict, TransformVerdict,
+    Answer, DestinationId, Envelope, Failure, InterfaceId, Later, Output, SendVerdict, TransformVerdict, code,
 };
 use portway_runtime::{Batch, Call, CallError, Fault, FaultKind, HttpSender, Sender, Transformer};
 
@@ -60,7 +60,7 @@ struct Ending {
 impl Deliver for Delivery {
     async fn deliver(&self, run: Run) -> RunReport {
         let Some(destination) = self.destinations.get(&run.destination) else {
-            let failure = Failure::new("unknown-destination", "the project has no such destination");
+            let failure = Failure::new(code::UNKNOWN_DESTINATION, "the project has no such destination");
             return untried(run.messages.len(), Stop::Misconfigured(failure));
         };
         let pass = Pass { store: &self.store, destination, run: &run };
@@ -314,7 +314,7 @@ fn after_transform(step: Step, verdict: TransformVerdict, several: bool) -> Step
     }
     if outputs.len() > 1 && !several {
         let text = format!("{} outputs; more than one is possible only before a route", outputs.len());
-        return Step::Done(Verdict::Quarantine(Failure::new("several-outputs", text)));
+        return Step::Done(Verdict::Quarantine(Failure::new(code::SEVERAL_OUTPUTS, text)));
     }
     let Some(message) = messages.into_iter().next() else {
         return Step::Done(Verdict::Untried);
@@ -332,7 +332,7 @@ fn with_output(message: &Envelope, output: Output) -> Result<Envelope, Failure> 
         true => Arc::clone(&message.attributes),
         false => {
             let laid_over = message.attributes.overlay(&output.attributes);
-            Arc::new(laid_over.map_err(|error| Failure::new("attributes", error.to_string()))?)
+            Arc::new(laid_over.map_err(|error| Failure::new(code::ATTRIBUTES, error.to_string()))?)
         }
     };
     let key = output.key.or_else(|| message.key.clone());
@@ -375,7 +375,7 @@ fn stop(error: CallError) -> Stop {
         CallError::Trouble(trouble) => Stop::from(trouble),
         CallError::Open(failure) => Stop::Misconfigured(failure),
         CallError::Busy => {
-            let failure = Failure::new("busy", "every instance of the plugin is in use");
+            let failure = Failure::new(code::BUSY, "every instance of the plugin is in use");
             Stop::Unavailable(Later { failure, after_ms: Some(100) })
         }
         // Faults are judged message by message before this.

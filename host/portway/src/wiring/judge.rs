@@ -1,6 +1,7 @@
 //! What plugins say of their settings: each use is opened once, and nothing is delivered.
 
 use portway_config::{Place, PluginSettings, PluginUse, Problem, Project, Role};
+use portway_model::code::{self, plugin};
 use portway_runtime::{CallError, CompileMode, Plugin, PluginKind, Runtime, RuntimeSettings, Unobserved};
 
 use super::assemble::Plugins;
@@ -99,7 +100,7 @@ async fn load(
         Ok(plugin) => Some(plugin),
         Err(error) if error.is_found_by_the_catalog() => None,
         Err(error) => {
-            problems.push(Problem::new(place.clone(), error.to_string()));
+            problems.push(Problem::new(place.clone(), error.code(), error.to_string()));
             None
         }
     }
@@ -109,7 +110,11 @@ fn refused(checked: Result<(), CallError>, settings: &PluginSettings, plugin: &P
     let place = settings.place_of("").unwrap_or(plugin).clone();
     match checked {
         Ok(()) => None,
-        Err(CallError::Open(failure)) => Some(Problem::new(place, failure.text)),
-        Err(error) => Some(Problem::new(place, error.to_string())),
+        Err(CallError::Open(failure)) => Some(Problem::new(place, plugin::BAD_SETTINGS, failure.text)),
+        Err(error) => {
+            // A plugin of somebody else may have a code of its own, which no page explains.
+            let code = code::registered(error.code()).unwrap_or(plugin::ERROR);
+            Some(Problem::new(place, code, error.to_string()))
+        }
     }
 }

@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portway_admin::views;
+use portway_model::code;
 use portway_runtime::{Fault, Level, Observer};
 
 /// Codes that are counted apart; further ones share the last place.
 const CODES_MAX: usize = 32;
 /// Where codes beyond the limit are counted.
-const OTHER: &str = "other";
+const OTHER: &str = code::OTHER;
 
 /// Listens to one plugin of one interface or destination.
 pub struct PluginObserver {

@@ -7,7 +7,7 @@ use portway_admin::views::{self, Time};
 use portway_engine::status::{
     BlockedLane, CommitStatus, Counts, DestinationState, DestinationStatus, IntakeStatus, MemoryStatus,
 };
-use portway_model::{DestinationId, Failure};
+use portway_model::{DestinationId, Failure, code};
 use portway_sources::SourceStatus;
 use portway_store::QueueView;
 
@@ -21,8 +21,14 @@ pub fn counts<'a>(counts: impl IntoIterator<Item = (&'a str, u64)>) -> Vec<views
 }
 
 /// Ends of connections that an operator should hear of; the others are everyday.
-const CLOSED_EARLY: [&str; 6] =
-    ["too-large", "frame-timeout", "write-timeout", "unavailable", "slowed", "stop-timeout"];
+const CLOSED_EARLY: [&str; 6] = [
+    code::TOO_LARGE,
+    code::FRAME_TIMEOUT,
+    code::WRITE_TIMEOUT,
+    code::UNAVAILABLE,
+    code::SLOWED,
+    code::STOP_TIMEOUT,
+];
 
 /// What a source did not take, by why: connections, frames, messages. A connection that was
 /// ended for a reason its plugin gave too is counted there.
@@ -36,7 +42,7 @@ pub fn refusals(source: &SourceStatus) -> Vec<views::Count> {
         }
     }
     // Not every fault ends a connection: it may be over already when its last answer is made.
-    all.push(("fault", source.faults));
+    all.push((code::FAULT, source.faults));
     counts(all)
 }
 

@@ -12,6 +12,7 @@ use portway_admin::{AdminServer, AdminSettings};
 use portway_config::Project;
 use portway_engine::ports::Clock;
 use portway_engine::{Engine, EngineError, EngineHandle, EngineParts, LastEnd};
+use portway_model::code;
 use portway_net::http::Connector;
 use portway_net::listen::{ListenError, Listener};
 use portway_runtime::{CompileMode, Runtime, RuntimeError, RuntimeSettings};
@@ -71,11 +72,37 @@ pub enum StartError {
 }
 
 impl StartError {
+    /// Its code, which has a page.
+    pub fn code(&self) -> &'static str {
+        match self {
+            StartError::DataFolder { .. } => code::NO_DATA_FOLDER,
+            StartError::Open(error) => error.code(),
+            StartError::Store(_) => code::STORE_FAILED,
+            StartError::Runtime(error) => error.code(),
+            StartError::Assemble(error) => error.code(),
+            StartError::Listen { source, .. } => source.code(),
+            StartError::Engine(error) => error.code(),
+            StartError::Admin(error) => error.code(),
+            StartError::Panic(_) => code::ENGINE_PANIC,
+            StartError::Program(_) => code::NO_PROGRAM,
+            StartError::Threads(_) => code::NO_THREADS,
+        }
+    }
+
     /// What to do about it, where that is known.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             StartError::Open(error) => Some(error.hint()),
-            _ => None,
+            StartError::DataFolder { .. }
+            | StartError::Store(_)
+            | StartError::Runtime(_)
+            | StartError::Assemble(_)
+            | StartError::Listen { .. }
+            | StartError::Engine(_)
+            | StartError::Admin(_)
+            | StartError::Panic(_)
+            | StartError::Program(_)
+            | StartError::Threads(_) => None,
         }
     }
 }

@@ -257,6 +257,9 @@ async fn what_the_engine_refuses_is_said_with_its_code() {
         let (exit, stdout, stderr) = running.portway(line).await;
         assert_eq!((exit, stdout.as_str()), (Exit::Refused, ""), "{stderr}");
         assert!(stderr.starts_with(wanted), "{stderr}");
+        // The engine of this test has codes of its own, too, which no page explains.
+        let is_explained = stderr.ends_with("\n  hint: `portway explain no-message` says more\n");
+        assert_eq!(is_explained, line == ["message", "show", "8"], "{stderr}");
     }
 }
 
@@ -273,7 +276,9 @@ async fn without_an_engine_the_commands_say_how_to_start_one() {
         ended = closed().await;
     }
     assert!(
-        ended.2.contains("no engine answers at `127.0.0.1:") && ended.2.contains("hint: start it"),
+        ended.2.contains("no engine answers at `127.0.0.1:")
+            && ended.2.contains("hint: start it")
+            && ended.2.ends_with("\n  hint: `portway explain not-running` says more\n"),
         "{}",
         ended.2
     );
@@ -293,19 +298,65 @@ async fn validate_prints_every_problem_and_judges() {
         (Exit::Done, format!("{path}: 0 interfaces, 0 destinations, no problems\n").as_str())
     );
     std::fs::write(dir.path().join("portway.toml"), "[stor]\n[limits]\nruns_max = 0\n").unwrap();
-    let (exit, stdout, _) = portway(&["validate", "--project", &path]).await;
+    let (exit, stdout, stderr) = portway(&["validate", "--project", &path]).await;
     assert_eq!(exit, Exit::Problems);
+    assert_eq!(stderr, "hint: `portway explain CODE` says more of `outside-limits`, `unknown-key`\n");
     assert!(
         stdout.contains("portway.toml:1:2: unknown key `stor`\n  hint: did you mean `store`?\n"),
         "{stdout}"
     );
     assert!(stdout.ends_with(": 2 problems\n"), "{stdout}");
-    let (_, stdout, _) = portway(&["validate", "--json", "--project", &path]).await;
+    let (_, stdout, stderr) = portway(&["validate", "--json", "--project", &path]).await;
     let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((json["problems"][0]["code"].as_str(), stderr.as_str()), (Some("unknown-key"), ""));
     assert_eq!(
         (json["problems"][1]["line"].as_u64(), json["problems"][1]["column"].as_u64()),
         (Some(3), Some(12))
     );
+}
+
+#[tokio::test]
+async fn a_code_is_explained_from_the_page_in_the_binary() {
+    let (exit, stdout, stderr) = portway(&["explain", "store-in-use"]).await;
+    let page = include_str!("../../../../docs/reference/errors/store-in-use.md");
+    assert_eq!((exit, stdout.as_str(), stderr.as_str()), (Exit::Done, page, ""));
+    let (exit, stdout, _) = portway(&["explain", "503"]).await;
+    assert_eq!((exit, stdout.starts_with("# http-status\n")), (Exit::Done, true), "{stdout}");
+    let (_, stdout, _) = portway(&["explain", "store-in-use", "--json"]).await;
+    let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(json["code"], "store-in-use");
+    assert_eq!(json["summary"], "The store is in use by another engine, so this one did not start.");
+    assert_eq!(json["text"], page);
+}
+
+#[tokio::test]
+async fn without_a_code_every_code_is_listed() {
+    let (exit, stdout, _) = portway(&["explain"]).await;
+    assert_eq!(exit, Exit::Done);
+    assert!(stdout.starts_with("CODE "), "{stdout}");
+    assert_eq!(stdout.lines().count(), 1 + portway_model::code::all().count());
+    let (_, stdout, _) = portway(&["explain", "--json"]).await;
+    let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    let codes = json.as_array().unwrap().iter().filter_map(|page| page["code"].as_str());
+    assert!(codes.eq(portway::error_pages::list().map(|page| page.code)), "{stdout}");
+}
+
+#[tokio::test]
+async fn an_unknown_code_fails_with_what_may_be_meant() {
+    for (code, wanted) in [
+        (
+            "store-inuse",
+            "error: there is no page about `store-inuse`\n  hint: did you mean `store-in-use`?\n",
+        ),
+        (
+            "a\u{1b}[2J",
+            "error: there is no page about `a\\u{1b}[2J`\n  hint: `portway explain` lists every code; \
+             a plugin or a peer may have others\n",
+        ),
+    ] {
+        let (exit, stdout, stderr) = portway(&["explain", code]).await;
+        assert_eq!((exit, stdout.as_str(), stderr.as_str()), (Exit::Failed, "", wanted));
+    }
 }
 
 #[tokio::test]

@@ -29,7 +29,8 @@ pub fn findings(root: &Path) -> Result<Vec<String>> {
     Ok(findings)
 }
 
-fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+/// Every Rust file below a folder that is not built or found by a fuzzer.
+pub(super) fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Ok(());
     };

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use portway_config::Project;
 use portway_engine::ports::Clock;
 use portway_model::{
-    AttemptNo, Attributes, DestinationId, Draft, Failure, GroupId, InterfaceId, Key, Lane, Round, Tier,
+    AttemptNo, Attributes, DestinationId, Draft, Failure, GroupId, InterfaceId, Key, Lane, Round, Tier, code,
 };
 use portway_store::{
     DeliveryResult, Durability, MessageOutcome, NewDelivery, NewMessage, Settled, Store, WriteBatch,
@@ -132,7 +132,7 @@ fn retry(
     let MessageOutcome::Stored { id, .. } = outcome else {
         return None;
     };
-    let failure = Failure::new("http-503", "asked to come later");
+    let failure = Failure::new(code::plugin::UNREACHABLE, "asked to come later");
     Some(DeliveryResult {
         destination,
         message: *id,

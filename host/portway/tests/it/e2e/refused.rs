@@ -98,6 +98,10 @@ async fn a_second_engine_on_one_project_is_refused() {
     let second = project.portway(&["run"]).await;
     assert_eq!(second.code, Some(1), "{second:?}");
     assert!(second.stderr.contains("is in use by another engine (process "), "{second:?}");
+    assert!(
+        second.stderr.contains("\n  hint: `portway explain store-in-use` says more\n"),
+        "it does not name its page: {second:?}"
+    );
     assert!(second.stderr.contains("stop the other engine"), "it does not say what to do: {second:?}");
     Peer::connect(engine.address("lab").await).await.send_all("PWa", [1]).await;
     engine.drained("lab", "out").await;

@@ -1,0 +1,161 @@
+//! Codes that the plugins of this repository and the SDK for Rust write themselves.
+//!
+//! A code that the host uses, too, stands in [`super`]. Plugins of others have codes of their own.
+
+codes! {
+    // The SDK.
+
+    /// An error that the plugin gave no code.
+    ERROR = "error";
+    /// The plugin refuses its settings.
+    BAD_SETTINGS = "bad-settings";
+    /// The body is not UTF-8.
+    NOT_UTF_8 = "not-utf-8";
+
+    // Several plugins.
+
+    /// The message is no HL7 v2.
+    NOT_HL7 = "not-hl7";
+    /// Several messages, or a batch, where one message belongs.
+    BATCH = "batch";
+    /// A body that is kept outside the plugin could not be read.
+    BODY = "body";
+    /// The same, in a transform.
+    BLOBS = "blobs";
+    /// What the plugin wants to reach is not granted.
+    DENIED = "denied";
+    /// The peer cannot be reached.
+    UNREACHABLE = "unreachable";
+    /// The peer took too long.
+    TIMEOUT = "timeout";
+
+    // The MLLP source: refusals and doubts.
+
+    /// A frame without content.
+    EMPTY_FRAME = "empty-frame";
+    /// The message is in UTF-16 or UTF-32.
+    UTF_16 = "utf-16";
+    /// MSH declares no usable separator.
+    BAD_HEADER = "bad-header";
+    /// MSH is longer than can be acknowledged.
+    HEADER_TOO_LONG = "header-too-long";
+    /// A start byte inside a frame.
+    SECOND_START_BYTE = "second-start-byte";
+    /// An end byte inside a message.
+    END_BYTE_INSIDE = "end-byte-inside";
+    /// Bytes behind an end byte.
+    AFTER_END_BYTE = "after-end-byte";
+    /// Bytes without a start byte before them.
+    NO_START_BYTE = "no-start-byte";
+    /// A frame ends in FS without CR.
+    END_WITHOUT_CR = "end-without-cr";
+    /// The connection closed inside a frame.
+    CLOSED_IN_FRAME = "closed-in-frame";
+    /// Nothing more came inside a frame.
+    IDLE_IN_FRAME = "idle-in-frame";
+    /// The engine stopped inside a frame.
+    STOPPED_IN_FRAME = "stopped-in-frame";
+    /// An acknowledgement where messages are expected.
+    UNEXPECTED_ACK = "unexpected-ack";
+    /// A TLS handshake on a port without TLS.
+    TLS = "tls";
+    /// HTTP on a port for HL7.
+    HTTP = "http";
+    /// Too many frames in a row could not be accepted.
+    TOO_MANY_REFUSALS = "too-many-refusals";
+    /// Not stored, for a reason the plugin does not know.
+    NOT_STORED = "not-stored";
+    /// A ticket that this plugin did not write.
+    BAD_TICKET = "bad-ticket";
+
+    // The MLLP source: notices.
+
+    /// Zeros, blanks or line ends between frames.
+    BYTES_BETWEEN_FRAMES = "bytes-between-frames";
+    /// Other bytes outside a frame.
+    BYTES_BEFORE_START = "bytes-before-start";
+    /// A byte order mark before a start byte.
+    MARK_BEFORE_FRAME = "mark-before-frame";
+    /// A byte order mark before a header.
+    MARK_INSIDE_FRAME = "mark-inside-frame";
+    /// A key path that points behind what is looked at.
+    KEY_OUT_OF_REACH = "key-out-of-reach";
+    /// A frame ends in FS LF.
+    END_IN_LF = "end-in-lf";
+    /// A start byte behind a start byte.
+    START_BYTE_REPEATED = "start-byte-repeated";
+
+    // The transform `oru-to-json`.
+
+    /// A message of another type than ORU.
+    NOT_ORU = "not-oru";
+    /// A delimiter that is not ASCII.
+    BAD_DELIMITERS = "bad-delimiters";
+    /// Bytes that do not fit the message's character set.
+    MALFORMED_TEXT = "malformed-text";
+    /// A character set that the host cannot decode.
+    CHARSET = "charset";
+    /// A character set that no table names.
+    UNKNOWN_CHARSET = "unknown-charset";
+
+    // The HTTP sender.
+
+    /// Stands for every status of a web service: the code itself is the number.
+    HTTP_STATUS = "http-status";
+    /// The connection gave no answer.
+    NO_ANSWER = "no-answer";
+    /// The message gives no request that HTTP knows.
+    INVALID_REQUEST = "invalid-request";
+    /// The answer is larger than the grant allows.
+    ANSWER_TOO_LARGE = "answer-too-large";
+    /// The message does not have what the path needs.
+    NO_PATH = "no-path";
+
+    // The MLLP sender.
+
+    /// The receiver cannot take it now.
+    AE = "AE";
+    /// The receiver rejects it.
+    AR = "AR";
+    /// The receiver cannot take it now, in enhanced mode.
+    CE = "CE";
+    /// The receiver rejects it, in enhanced mode.
+    CR = "CR";
+    /// The message holds a byte that begins or ends a frame.
+    FRAME_BYTE = "frame-byte";
+    /// What came back is no acknowledgement.
+    BAD_ACK = "bad-ack";
+    /// The acknowledgement is of another message.
+    FOREIGN_ACK = "foreign-ack";
+    /// No acknowledgement came in time.
+    ACK_TIMEOUT = "ack-timeout";
+    /// The peer closed before it acknowledged.
+    CLOSED = "closed";
+    /// The connection was lost before the acknowledgement.
+    CONNECTION_LOST = "connection-lost";
+    /// More came than the acknowledgement.
+    BYTES_AFTER_ACK = "bytes-after-ack";
+    /// Something came before the acknowledgement.
+    JUNK_BEFORE_ACK = "junk-before-ack";
+
+    // The file sender.
+
+    /// No room in the folder.
+    DISK_FULL = "disk-full";
+    /// The folder or its disk is away.
+    FOLDER_UNAVAILABLE = "folder-unavailable";
+    /// The folder is not there.
+    NO_FOLDER = "no-folder";
+    /// The folder cannot do what is asked.
+    UNSUPPORTED = "unsupported";
+    /// Another file has the name.
+    NAME_TAKEN = "name-taken";
+    /// The path is no regular file.
+    NOT_A_FILE = "not-a-file";
+    /// The message does not have what the name needs.
+    NO_NAME = "no-name";
+    /// The message holds the separator of records.
+    SEPARATOR_IN_MESSAGE = "separator-in-message";
+    /// The message was not tried.
+    UNTRIED = "untried";
+}
