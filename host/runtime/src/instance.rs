@@ -224,10 +224,10 @@ impl Instance {
         finish(&mut self.store, &self.plugin, outcome)
     }
 
-    /// The guest broke the contract in what it answered.
+    /// The guest broke the contract in what it answered: about one message, or as a whole. Then no
+    /// message is to blame, least of all the one that was begun last.
     pub fn lie(&mut self, text: String, about: Option<u32>) -> Box<Fault> {
-        let begun = about.or(self.store.data().call.begun);
-        report(&self.store, &self.plugin, FaultKind::Lie, text, begun)
+        report(&self.store, &self.plugin, FaultKind::Lie, text, about)
     }
 
     /// What the call used, and where it was.

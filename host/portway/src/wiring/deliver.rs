@@ -170,7 +170,7 @@ impl Pass<'_> {
                 }
                 Err(CallError::Fault(fault)) => {
                     ending.go_singly = true;
-                    after_transform_fault(&fault, call.begun, &indexes, &mut work, steps);
+                    after_transform_fault(&fault, &indexes, &mut work, steps);
                 }
                 Err(error) => {
                     ending.stop = Some(stop(error));
@@ -220,7 +220,7 @@ impl Pass<'_> {
             }
             Err(CallError::Fault(fault)) => {
                 ending.go_singly = true;
-                let suspect = guilty(indexes, call.begun);
+                let suspect = guilty(indexes, fault.begun);
                 for (at, &index) in indexes.iter().enumerate() {
                     let arrived = call.sent.iter().any(|&sent| sent as usize == at);
                     let verdict = match arrived {
@@ -245,14 +245,8 @@ impl Pass<'_> {
 
 /// Judges the message a fault struck and says what goes again. A runaway ends the run:
 /// what was not transformed before it stays untried.
-fn after_transform_fault(
-    fault: &Fault,
-    begun: Option<u32>,
-    indexes: &[usize],
-    work: &mut Vec<Vec<usize>>,
-    steps: &mut [Step],
-) {
-    let Some(at) = guilty(indexes, begun) else {
+fn after_transform_fault(fault: &Fault, indexes: &[usize], work: &mut Vec<Vec<usize>>, steps: &mut [Step]) {
+    let Some(at) = guilty(indexes, fault.begun) else {
         let (first, second) = indexes.split_at(indexes.len() / 2);
         work.push(second.to_vec());
         work.push(first.to_vec());
@@ -289,7 +283,7 @@ fn replace(steps: &mut [Step], index: usize, with: impl FnOnce(Step) -> Step) {
     }
 }
 
-/// Which message of a call a fault is blamed on: the one it had begun, or the only one.
+/// Which message of a call a fault is blamed on: the one it was about, or the only one.
 fn guilty(indexes: &[usize], begun: Option<u32>) -> Option<usize> {
     match begun {
         Some(begun) if (begun as usize) < indexes.len() => Some(begun as usize),

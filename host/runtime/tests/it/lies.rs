@@ -26,7 +26,9 @@ async fn send_lie(name: &str, ordered: bool) -> (portway_runtime::Fault, Vec<u32
 
 #[tokio::test]
 async fn a_wrong_number_of_verdicts_is_a_lie() {
-    assert!(transform_lie("too-few-verdicts").await.text.contains("2 verdicts for 3"));
+    let fault = transform_lie("too-few-verdicts").await;
+    assert!(fault.text.contains("2 verdicts for 3"));
+    assert_eq!(fault.begun, None, "not the fault of the message that was begun last");
     assert!(transform_lie("too-many-verdicts").await.text.contains("4 verdicts for 3"));
     assert!(send_lie("too-few-verdicts", true).await.0.text.contains("2 verdicts for 3"));
     assert!(send_lie("too-many-verdicts", false).await.0.text.contains("4 verdicts for 3"));
