@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use portway_model::code;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::disk::network_file_system;
@@ -232,6 +233,9 @@ fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     connection.busy_timeout(BUSY_MAX)?;
     // More than there are statements.
     connection.set_prepared_statement_cache_capacity(128);
+    // Plans must not depend on bound values: a statement whose plan might is parsed and planned anew
+    // each time a value is bound, which costs far more than running it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.execute_batch(
         "PRAGMA foreign_keys = OFF;
         PRAGMA trusted_schema = OFF;
