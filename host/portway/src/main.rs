@@ -10,10 +10,6 @@ use portway::wiring::{PluginCatalog, settings_problems};
 use portway_config::Draft;
 use portway_model::code;
 
-/// Messages are many small allocations that one thread makes and another frees.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let mut output = Output::of_process(cli.format());
