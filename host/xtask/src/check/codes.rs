@@ -1,13 +1,12 @@
 //! Codes are spelt in the registry alone; plugins, which are built without it, write none that it
 //! does not know.
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use portway_model::code;
 
-use super::shape::rust_files;
+use super::shape::rust_texts;
 
 /// Calls that take a code, and which of their arguments it is.
 const HOST_CALLS: &[(&str, usize)] = &[
@@ -37,18 +36,8 @@ const FOR_TESTS: &[&str] =
 
 /// Codes that go around the registry, with their places.
 pub fn findings(root: &Path) -> Result<Vec<String>> {
-    let mut files = Vec::new();
-    for folder in ["host", "plugins", "sdk-rust"] {
-        rust_files(&root.join(folder), &mut files)?;
-    }
-    files.sort();
-    let mut findings = Vec::new();
-    for path in files {
-        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        let shown = path.strip_prefix(root).unwrap_or(&path).display().to_string();
-        findings.extend(of_file(&shown, &text));
-    }
-    Ok(findings)
+    let files = rust_texts(root, &["host", "plugins", "sdk-rust"])?;
+    Ok(files.iter().flat_map(|(path, text)| of_file(path, text)).collect())
 }
 
 fn of_file(path: &str, text: &str) -> Vec<String> {

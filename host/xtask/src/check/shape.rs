@@ -14,23 +14,30 @@ const NAMES: &[&str] =
 
 /// What breaks a rule, with its place.
 pub fn findings(root: &Path) -> Result<Vec<String>> {
-    let mut files = Vec::new();
-    for folder in FOLDERS {
-        rust_files(&root.join(folder), &mut files)?;
-    }
-    files.sort();
     let mut findings = Vec::new();
-    for path in files {
-        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        let shown = path.strip_prefix(root).unwrap_or(&path).display().to_string();
-        let of_file = of_file(&shown, &text);
-        findings.extend(of_file.into_iter().map(|text| format!("{shown}{text}")));
+    for (path, text) in rust_texts(root, FOLDERS)? {
+        let of_file = of_file(&path, &text);
+        findings.extend(of_file.into_iter().map(|text| format!("{path}{text}")));
     }
     Ok(findings)
 }
 
+/// Every Rust file in these folders of the root, in order: its path from there, and its text.
+pub(super) fn rust_texts(root: &Path, folders: &[&str]) -> Result<Vec<(String, String)>> {
+    let mut files = Vec::new();
+    for folder in folders {
+        rust_files(&root.join(folder), &mut files)?;
+    }
+    files.sort();
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        Ok((path.strip_prefix(root).unwrap_or(&path).display().to_string(), text))
+    };
+    files.into_iter().map(read).collect()
+}
+
 /// Every Rust file below a folder that is not built or found by a fuzzer.
-pub(super) fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Ok(());
     };
