@@ -1,7 +1,7 @@
 //! What Portway plugins in Rust are built on.
 //!
-//! A plugin implements one trait ([`Transform`], [`StreamSource`], [`Sender`] or
-//! [`HttpSender`]) for a type of its own and names that type in the macro of its kind
+//! A plugin implements one trait ([`Transform`], [`StreamSource`], [`PollSource`],
+//! [`HttpSource`], [`Sender`] or [`HttpSender`]) for a type of its own and names that type in the macro of its kind
 //! ([`export_transform!`] and so on). All types here are plain Rust and exist natively
 //! too, so `cargo test` runs a plugin's logic without any WebAssembly; the services of
 //! the host have stand-ins there, which [`testing`] sets up and reads.
@@ -13,11 +13,14 @@ mod attributes;
 mod body;
 mod duration;
 mod http_sender;
+mod http_source;
 mod message;
+mod poll_source;
 mod problem;
 mod sender;
 mod services;
 mod settings;
+mod source;
 mod stream_source;
 mod template;
 mod transform;
@@ -40,14 +43,15 @@ pub use duration::duration;
 pub use http_sender::{
     Ask, HttpError, HttpReply, HttpSender, Plan, Request, RequestContent, Response, judge_each, prepare_each,
 };
+pub use http_source::{Accepted, Decision, HttpAnswer, HttpRequest, HttpSource};
 pub use message::{Call, Context, Deadline, Message};
+pub use poll_source::{Found, PollSource, Query};
 pub use problem::{Failure, Later, Problem, ResultExt, Trouble};
 pub use sender::{Answer, SendVerdict, Sender, send_each};
 pub use services::{blobs, connect, files, log, progress, text};
 pub use settings::{NoSettings, parse_settings};
-pub use stream_source::{
-    Codec, Content, Draft, Fate, FinishReason, Item, Receipt, Refusal, Span, Step, StreamReply, StreamSource,
-};
+pub use source::{Content, Draft, Fate, Item, Receipt, Refusal, Span};
+pub use stream_source::{Codec, FinishReason, Step, StreamReply, StreamSource};
 pub use template::{Missing, Template, TemplateError};
 pub use transform::{Output, Transform, TransformVerdict, transform_each};
 

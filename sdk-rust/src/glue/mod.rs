@@ -4,7 +4,10 @@
 
 pub mod convert;
 pub mod http_sender;
+pub mod http_source;
+pub mod poll_source;
 pub mod sender;
 pub mod services;
+pub mod source;
 pub mod stream_source;
 pub mod transform;

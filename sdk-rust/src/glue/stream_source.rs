@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 
 use crate::glue::convert;
 use crate::glue::services::portway::plugin::types as wit;
-use crate::{Attributes, Codec, Content, Draft, Fate, Item, Receipt, Step, StreamSource};
+use crate::glue::source::{item, receipt};
+use crate::{Attributes, Codec, Step, StreamSource};
 use bindings::exports::portway::plugin::stream_source as exported;
 
 pub mod bindings {
@@ -75,48 +76,4 @@ impl<C: Codec> exported::GuestConnection for Accepted<C> {
 
 fn step(step: Step) -> exported::Step {
     exported::Step { items: step.items.into_iter().map(item).collect(), keep_from: step.keep_from }
-}
-
-fn item(item: Item) -> wit::Item {
-    match item {
-        Item::Message(message) => wit::Item::Message(draft(message)),
-        Item::Refused(refusal) => wit::Item::Refused(wit::Refusal {
-            failure: convert::failure(refusal.failure),
-            ticket: refusal.ticket,
-        }),
-        Item::Control(ticket) => wit::Item::Control(ticket),
-    }
-}
-
-fn draft(draft: Draft) -> wit::Draft {
-    wit::Draft {
-        content: content(draft.content),
-        key: draft.key,
-        dedupe: draft.dedupe,
-        occurred_ms: draft.occurred_ms,
-        attributes: draft.attributes.into_pairs(),
-        doubt: draft.doubt.map(convert::failure),
-        ticket: draft.ticket,
-    }
-}
-
-fn content(content: Content) -> wit::Content {
-    match content {
-        Content::Spans(spans) => {
-            let spans = spans.into_iter().map(|span| wit::Span { start: span.start, len: span.len });
-            wit::Content::Spans(spans.collect())
-        }
-        Content::Inline(bytes) => wit::Content::Inline(bytes),
-        Content::Blob(blob) => wit::Content::Blob(blob.0.0),
-    }
-}
-
-fn receipt(receipt: wit::Receipt) -> Receipt {
-    let fate = match receipt.fate {
-        wit::Fate::Stored(id) => Fate::Stored(id),
-        wit::Fate::Duplicate(id) => Fate::Duplicate(id),
-        wit::Fate::NotStored(later) => Fate::NotStored(convert::later_in(later)),
-        wit::Fate::Noted => Fate::Noted,
-    };
-    Receipt { fate, ticket: receipt.ticket }
 }
