@@ -14,6 +14,8 @@ wasmtime::component::bindgen!({
             include portway:plugin/services@0.1.0;
             export portway:plugin/transform@0.1.0;
             export portway:plugin/stream-source@0.1.0;
+            export portway:plugin/poll-source@0.1.0;
+            export portway:plugin/http-source@0.1.0;
             export portway:plugin/sender@0.1.0;
             export portway:plugin/http-sender@0.1.0;
         }

@@ -3,7 +3,7 @@
 use portway_model::code;
 
 use crate::problem::suggest;
-use crate::{At, InterfaceSettings, Name, Place, PluginSettings, PluginUse, Problem, Project};
+use crate::{At, InterfaceSettings, Name, Place, PluginUse, Problem, Project, SourceSettings};
 
 /// What a plugin is used as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,8 +31,8 @@ pub trait Catalog {
     /// Whether a plugin of this name comes with Portway.
     fn is_first_party(&self, name: &str) -> bool;
 
-    /// What is wrong with a source's settings.
-    fn check_source(&self, plugin: &At<Name>, settings: &PluginSettings) -> Vec<Problem>;
+    /// What is wrong with a source: its settings and grants, and where it listens.
+    fn check_source(&self, source: &SourceSettings) -> Vec<Problem>;
 
     /// What is wrong with settings and grants of a transform or sender.
     fn check_use(&self, role: Role, plugin_use: &PluginUse) -> Vec<Problem>;
@@ -58,7 +58,7 @@ fn check_interface(interface: &InterfaceSettings, catalog: &dyn Catalog, problem
     if let Some(source) = &interface.source {
         match unknown(&source.plugin, Role::Source, catalog) {
             Some(problem) => problems.push(problem),
-            None => problems.extend(catalog.check_source(&source.plugin, &source.settings)),
+            None => problems.extend(catalog.check_source(source)),
         }
     }
     for destination in &interface.destinations {

@@ -3,14 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use portway_model::code;
-use toml::de::DeValue;
 use url::Url;
 
-use crate::group::GroupDoc;
+use crate::by_type::by_type;
 use crate::list::words;
-use crate::reader::{Node, Reader, TableNode};
-use crate::value::Value;
 use crate::{At, ByteSize, ProjectPath, Secret};
 
 /// What one slot of a plugin is bound to.
@@ -148,32 +144,6 @@ pub enum Access {
 
 words!(Access { "read" => Access::Read, "write" => Access::Write });
 
-/// Makes an enum of groups readable by its `type` key.
-macro_rules! by_type {
-    ($name:ident { $($word:literal => $case:ident($group:ident)),+ $(,)? }) => {
-        impl Value for $name {
-            fn type_name() -> String {
-                "table".to_owned()
-            }
-
-            fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
-                match read_type(node, reader, &[$($word),+])? {
-                    $(($word, table) => $group::read_table(table, reader).map($name::$case),)+
-                    _ => None,
-                }
-            }
-
-            fn show(&self) -> String {
-                "{ … }".to_owned()
-            }
-
-            fn groups(docs: &mut Vec<GroupDoc>) {
-                $($group::groups(docs);)+
-            }
-        }
-    };
-}
-
 by_type!(GrantSettings {
     "http" => Http(HttpGrantSettings),
     "folder" => Folder(FolderGrantSettings),
@@ -185,30 +155,6 @@ by_type!(CredentialSettings {
     "basic" => Basic(BasicSettings),
     "header" => Header(HeaderSettings),
 });
-
-/// The word under `type`, out of those that are known, and the table it decides about.
-fn read_type<'n>(
-    node: &Node<'n>,
-    reader: &mut Reader<'_>,
-    known: &[&'static str],
-) -> Option<(&'static str, TableNode<'n>)> {
-    let DeValue::Table(table) = node.value else {
-        reader.report_type(node, "a table");
-        return None;
-    };
-    let hint = || Some(format!("write `type = \"…\"`, one of {}", known.join(", ")));
-    let Some(given) = table.get("type") else {
-        reader.report_missing(node.span.start, format!("`{}` has no `type`", node.key), hint());
-        return None;
-    };
-    let written = given.get_ref().as_str().unwrap_or_default();
-    let Some(word) = known.iter().copied().find(|word| *word == written) else {
-        let text = format!("`{}` has an unknown `type`", node.key);
-        reader.report(given.span().start, code::BAD_VALUE, text, hint());
-        return None;
-    };
-    Some((word, TableNode { table, offset: node.span.start, path: "" }))
-}
 
 #[cfg(test)]
 mod tests {

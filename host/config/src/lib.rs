@@ -10,11 +10,14 @@
 #[macro_use]
 mod group;
 mod admin;
+mod auth;
+mod by_type;
 mod catalog;
 mod destination;
 mod duration;
 mod files;
 mod grants;
+mod http_path;
 mod interface;
 mod limits;
 mod list;
@@ -42,12 +45,17 @@ mod value;
 mod tests;
 
 pub use admin::AdminSettings;
+pub use auth::{
+    AuthSettings, BasicAuthSettings, BearerAuthSettings, HeaderAuthSettings, SignatureAuthSettings,
+    SignatureScheme,
+};
 pub use catalog::{Catalog, Role};
 pub use destination::DestinationSettings;
 pub use grants::{
     Access, Addresses, CredentialSettings, FolderGrantSettings, GrantSettings, HttpGrantSettings,
     TcpGrantSettings, TcpTlsSettings,
 };
+pub use http_path::{HttpPath, Method};
 pub use interface::{Durability, InterfaceSettings};
 pub use limits::LimitSettings;
 pub use load::{Draft, check_text, load, read};

@@ -1,20 +1,32 @@
 //! Where an interface receives from: a listener and the plugin that reads its bytes.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::{At, Name, PluginSettings, ProjectPath};
+use crate::{
+    At, AuthSettings, ByteSize, GrantSettings, HttpPath, Isolation, Method, Name, PluginSettings, PluginUse,
+    ProjectPath,
+};
 
 group! {
     /// Where an interface receives from.
     /// An interface that only routes lead to has none.
     SourceSettings at "source" in "interfaces/*.toml" {
-        /// The source plugin, such as `mllp`.
+        /// The source plugin, such as `mllp`, `http` or `file`.
         plugin: At<Name>;
-        /// Address and port to listen on.
-        listen: At<SocketAddr>, marked(Env);
+        /// Address and port to listen on; a source that looks for messages by itself has none.
+        /// HTTP sources with different paths may share one.
+        listen: Option<At<SocketAddr>>, marked(Env);
+        /// Requests for which path an HTTP source takes; `"/orders/*"` is all below `/orders`.
+        /// Where several fit, the longest takes it.
+        path: Option<At<HttpPath>>;
+        /// Which methods an HTTP source takes.
+        methods: Vec<Method> = vec![Method::Post];
+        /// What requests to an HTTP source have to show; without it everyone who can reach it may send.
+        auth: Option<AuthSettings>;
         /// Connections at the same time; one more is refused.
         connections_max: u32 = 100, within(1, 65_536);
         /// A connection on which nothing arrives for so long is closed; `"0s"`: never.
@@ -29,7 +41,43 @@ group! {
         tls: Option<TlsSettings>;
         /// Settings of the plugin; its page says which there are.
         settings: PluginSettings, marked(Env), absent(Defaults);
+        /// What the plugin may reach, by the names of the slots in its manifest.
+        grants: BTreeMap<Name, At<GrantSettings>> = BTreeMap::new();
+        /// Fuel for each message, instead of the engine's.
+        fuel_per_message: Option<u64>, within(1_000_000, 1_000_000_000_000);
+        /// Memory of an instance, instead of the engine's.
+        memory_bytes_max: Option<ByteSize>, within(ByteSize::mb(1), ByteSize::mb(4_096));
     }
+}
+
+impl SourceSettings {
+    /// The plugin's part of it.
+    pub fn plugin_use(&self) -> PluginUse {
+        PluginUse {
+            plugin: self.plugin.clone(),
+            settings: self.settings.clone(),
+            grants: self.grants.clone(),
+            isolation: Isolation::Shared,
+            fuel_per_message: self.fuel_per_message,
+            memory_bytes_max: self.memory_bytes_max,
+        }
+    }
+
+    /// Two sources can share a listener that they want to be the same.
+    pub(crate) fn listens_alike(&self, other: &SourceSettings) -> bool {
+        self.connections_max == other.connections_max
+            && self.idle_timeout == other.idle_timeout
+            && self.frame_timeout == other.frame_timeout
+            && self.keepalive == other.keepalive
+            && self.allow == other.allow
+            && tls_files(self) == tls_files(other)
+    }
+}
+
+fn tls_files(source: &SourceSettings) -> Option<[Option<&ProjectPath>; 3]> {
+    let tls = source.tls.as_ref()?;
+    let clients = tls.clients.as_ref().map(|clients| &clients.value);
+    Some([Some(&tls.certificate.value), Some(&tls.key.value), clients])
 }
 
 group! {

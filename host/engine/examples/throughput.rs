@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use portway_engine::{
     Clock, Deliver, DestinationSettings, Engine, EngineParts, EngineSettings, InterfaceSettings, LastEnd,
-    Limits, Run, RunReport, Verdict,
+    Limits, Run, RunReport, Unit, Verdict,
 };
 use portway_model::{
     Answer, Attributes, DestinationId, Draft, GroupId, InterfaceId, Key, Lane, MessageId, OnQuarantine,
@@ -45,7 +45,7 @@ async fn main() {
         let (engine, acknowledged) = (engine.clone(), Arc::clone(&acknowledged));
         tokio::spawn(async move {
             while Instant::now() < until {
-                engine.submit(InterfaceId(1), Timestamp(0), vec![draft(number)]).await;
+                engine.submit(InterfaceId(1), Timestamp(0), vec![draft(number)], Unit::Each).await;
                 acknowledged.fetch_add(1, Ordering::Relaxed);
             }
         })
@@ -149,6 +149,14 @@ impl Store for Counting {
 
     async fn find_mark(&self, _mark: u64) -> Result<Option<WriteOutcome>, StoreError> {
         Ok(None)
+    }
+
+    async fn source_cursor(&self, _interface: InterfaceId) -> Result<Option<bytes::Bytes>, StoreError> {
+        Ok(None)
+    }
+
+    async fn count_pending(&self, _destinations: &[DestinationId], _limit: u32) -> Result<u32, StoreError> {
+        Ok(0)
     }
 
     async fn destinations_with_work(&self) -> Result<Vec<DestinationId>, StoreError> {

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use portway_model::Timestamp;
-use portway_store::{Durability, ErrorKind, NewMessage, StoreError, WriteBatch, WriteOutcome};
+use portway_store::{Durability, ErrorKind, NewMessage, SourceCursor, StoreError, WriteBatch, WriteOutcome};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -25,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub messages: Vec<(Seat, NewMessage)>,
+    /// Of the sources of some of them, or by themselves.
+    pub cursors: Vec<(Seat, SourceCursor)>,
     pub results: Vec<Finished>,
     pub actions: Vec<(Ticket, portway_store::Action)>,
     pub suspects: Vec<(RunId, portway_store::Suspect)>,
@@ -88,26 +90,80 @@ impl Batch {
         let Share { results, actions, suspects } = share;
         // An operator's word must survive what a message survives.
         let durability = if actions.is_empty() { Durability::Relaxed } else { Durability::Strict };
-        Batch { messages: Vec::new(), results, actions, suspects, durability }
+        Batch { results, actions, suspects, durability, ..Batch::default() }
     }
 
     pub fn len(&self) -> usize {
-        self.messages.len() + self.results.len() + self.actions.len() + self.suspects.len()
+        self.messages.len()
+            + self.cursors.len()
+            + self.results.len()
+            + self.actions.len()
+            + self.suspects.len()
     }
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The second half, in the order in which a batch is applied.
+    /// Nothing of it can be stored without the rest.
+    fn is_one(&self) -> bool {
+        let mut seats = self.seats();
+        let others = self.results.len() + self.actions.len() + self.suspects.len();
+        match seats.next() {
+            None => others <= 1,
+            Some(first) => others == 0 && seats.all(|seat| first.is_one_with(&seat)),
+        }
+    }
+
+    fn seats(&self) -> impl Iterator<Item = Seat> {
+        let messages = self.messages.iter().map(|(seat, _)| *seat);
+        messages.chain(self.cursors.iter().map(|(seat, _)| *seat))
+    }
+
+    /// Takes out what sources wait for.
+    pub fn take_seats(&mut self) -> Vec<Seat> {
+        let seats = self.seats().collect();
+        self.messages.clear();
+        self.cursors.clear();
+        seats
+    }
+
+    /// The second half, in the order in which a batch is applied. What is stored as a whole is
+    /// not divided.
     fn split_half(&mut self) -> Batch {
-        let mut at = self.len() / 2;
+        let (with_messages, mut alone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.cursors)
+            .into_iter()
+            .partition(|(seat, _)| self.messages.iter().any(|(other, _)| other.is_one_with(seat)));
+        let mut at = (self.len() + alone.len()) / 2;
         let mut second = Batch { durability: self.durability, ..Batch::default() };
-        split_at(&mut self.messages, &mut second.messages, &mut at);
+        let edge = self.edge_near(at.min(self.messages.len()));
+        second.messages = self.messages.split_off(edge);
+        at = at.saturating_sub(self.messages.len());
+        split_at(&mut alone, &mut second.cursors, &mut at);
+        self.cursors = alone;
+        for (seat, cursor) in with_messages {
+            let is_first = self.messages.iter().any(|(other, _)| other.is_one_with(&seat));
+            let half = if is_first { &mut *self } else { &mut second };
+            half.cursors.push((seat, cursor));
+        }
         split_at(&mut self.results, &mut second.results, &mut at);
         split_at(&mut self.actions, &mut second.actions, &mut at);
         split_at(&mut self.suspects, &mut second.suspects, &mut at);
         second
+    }
+
+    /// Where the messages can be divided: at `at`, or behind the unit that lies across it, or
+    /// before it.
+    fn edge_near(&self, at: usize) -> usize {
+        let is_inside = |at: usize| {
+            let before = at.checked_sub(1).and_then(|before| self.messages.get(before));
+            before.zip(self.messages.get(at)).is_some_and(|((one, _), (other, _))| one.is_one_with(other))
+        };
+        let behind = (at..=self.messages.len()).find(|at| !is_inside(*at)).unwrap_or(at);
+        if behind < self.messages.len() || behind == at {
+            return behind;
+        }
+        (0..=at).rev().find(|at| !is_inside(*at)).unwrap_or(0)
     }
 
     fn to_write(&self, mark: u64, now: Timestamp) -> WriteBatch {
@@ -116,6 +172,7 @@ impl Batch {
             now,
             durability: self.durability,
             messages: self.messages.iter().map(|(_, message)| message.clone()).collect(),
+            cursors: self.cursors.iter().map(|(_, cursor)| cursor.clone()).collect(),
             results: self.results.iter().map(|finished| finished.result.clone()).collect(),
             actions: self.actions.iter().map(|(_, action)| action.clone()).collect(),
             suspects: self.suspects.iter().map(|(_, suspect)| *suspect).collect(),
@@ -198,8 +255,7 @@ impl Committer {
 
     /// Takes the messages out of everything that has to be written again.
     pub fn strip_redo(&mut self) -> Vec<Seat> {
-        let stripped = self.redo.iter_mut().flat_map(|batch| std::mem::take(&mut batch.messages));
-        let seats = stripped.map(|(seat, _)| seat).collect();
+        let seats = self.redo.iter_mut().flat_map(Batch::take_seats).collect();
         self.redo.retain(|batch| !batch.is_empty());
         seats
     }
@@ -296,7 +352,7 @@ impl Committer {
     fn failed(&mut self, mut batch: Batch, mark: u64, error: StoreError, monotonic: Duration) -> After {
         self.status.failures += 1;
         match error.kind() {
-            ErrorKind::Refused if batch.len() <= 1 => {
+            ErrorKind::Refused if batch.is_one() => {
                 self.trouble = None;
                 After::Refused(batch, error.to_string())
             }
@@ -377,6 +433,85 @@ mod tests {
             }
         }
         assert_eq!((stored_rows, refused), (vec![0, 1, 2, 3, 4, 6, 7], vec![5]));
+    }
+
+    fn message() -> NewMessage {
+        NewMessage {
+            interface: portway_model::InterfaceId(1),
+            group: portway_model::GroupId(1),
+            tier: portway_model::Tier(0),
+            received_at: Timestamp(0),
+            draft: portway_model::Draft {
+                body: bytes::Bytes::new(),
+                key: None,
+                dedupe: None,
+                occurred_at: None,
+                attributes: portway_model::Attributes::default(),
+                doubt: None,
+            },
+            dedupe: None,
+            origin: None,
+            deliveries: Vec::new(),
+        }
+    }
+
+    fn cursor() -> SourceCursor {
+        SourceCursor { interface: portway_model::InterfaceId(1), cursor: bytes::Bytes::new() }
+    }
+
+    /// Single messages (none), and units of so many messages and a cursor.
+    fn mixed(units: &[Option<usize>]) -> Batch {
+        let mut batch = Batch::default();
+        for (waiter, size) in units.iter().enumerate() {
+            let seats = (0..size.unwrap_or(1)).map(|index| Seat::new(waiter, index, size.is_some()));
+            batch.messages.extend(seats.map(|seat| (seat, message())));
+            if let Some(size) = size {
+                batch.cursors.push((Seat::new(waiter, *size, true), cursor()));
+            }
+        }
+        batch
+    }
+
+    #[test]
+    fn a_refused_batch_is_never_divided_within_what_belongs_together() {
+        let mut dice = ChaCha8Rng::seed_from_u64(11);
+        for _ in 0..500 {
+            let mut size = || (dice.next_u32() as usize % 6).checked_sub(1);
+            let units: Vec<Option<usize>> = (0..5).map(|_| size()).collect();
+            let bad = dice.next_u32() as usize % units.len();
+            let mut committer = Committer::new(1);
+            committer.give_back(mixed(&units));
+            let (mut stored, mut refused) = (Vec::new(), Vec::new());
+            for _ in 0..200 {
+                let Some(next) = committer.next_redo() else { break };
+                let seats: Vec<Seat> = next.seats().collect();
+                for (waiter, size) in units.iter().enumerate() {
+                    let Some(size) = size else { continue };
+                    let own = seats.iter().filter(|seat| seat.waiter() == waiter).count();
+                    assert!(own == 0 || own == size + 1, "{own} of {size} and a cursor: {units:?}");
+                }
+                let outcome = WriteOutcome {
+                    messages: vec![
+                        portway_store::MessageOutcome::Stored { id: MessageId(1), conflict: None };
+                        next.messages.len()
+                    ],
+                    ..WriteOutcome::default()
+                };
+                committer.write(next, Timestamp(0), NOW);
+                let is_bad = seats.iter().any(|seat| seat.waiter() == bad);
+                let answer = if is_bad { error(ErrorKind::Refused) } else { Ok(outcome) };
+                match committer.wrote(answer, NOW) {
+                    After::Committed(..) => stored.extend(seats),
+                    After::Refused(..) => refused.extend(seats),
+                    other => assert!(matches!(other, After::Again), "{other:?}"),
+                }
+            }
+            assert!(committer.is_idle(), "{units:?}");
+            assert!(refused.iter().all(|seat| seat.waiter() == bad), "{units:?}");
+            assert!(stored.iter().all(|seat| seat.waiter() != bad), "{units:?}");
+            let all: usize = units.iter().map(|size| size.map_or(1, |size| size + 1)).sum();
+            assert_eq!(stored.len() + refused.len(), all, "{units:?}");
+        }
     }
 
     #[test]

@@ -8,18 +8,19 @@ mod apply;
 use std::time::Duration;
 
 use portway_model::{DestinationId, Failure, InterfaceId, code};
-use portway_store::{Action, ActionKind, Durability, ErrorKind};
+use portway_store::{Action, ActionKind, Durability, ErrorKind, SourceCursor};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::committer::{Batch, Committer};
 use crate::completer::{Completer, StoreRoom};
 use crate::dispatcher::{Ctx, Dispatcher, Starts};
-use crate::event::{ActError, Effect, EngineError, Event, Submission, Ticket};
+use crate::event::{ActError, Effect, EngineError, Event, Submission, Ticket, Unit};
 use crate::fact::Fact;
 use crate::fate::Fate;
 use crate::gate::Gate;
 use crate::gather::{Gather, Waiting};
+use crate::handle::UnitMax;
 use crate::housekeeping::Housekeeping;
 use crate::intake::{Intake, Room, Seat};
 use crate::layout::Layout;
@@ -111,6 +112,12 @@ impl Core {
         Gate::new(self.layout.limits.intake_bytes_max, ids)
     }
 
+    /// What a submission may hold that is stored as a whole.
+    pub fn unit_max(&self) -> UnitMax {
+        let limits = &self.layout.limits;
+        UnitMax { messages: limits.batch_messages_max, bytes: limits.batch_bytes_max }
+    }
+
     /// Takes in what happened. What follows comes with the next [`Core::turn`].
     pub fn handle(&mut self, event: Event, now: Now) {
         self.at = self.clock.moment(now);
@@ -118,7 +125,7 @@ impl Core {
             return;
         }
         match event {
-            Event::Submit(submission) => self.submit(submission),
+            Event::Submit { ticket, submission } => self.submit(ticket, submission),
             Event::Act { ticket, action } => self.act(ticket, action),
             Event::Resume(destination) => {
                 self.with_dispatcher(|dispatcher, ctx| dispatcher.resume(destination, ctx))
@@ -246,28 +253,28 @@ impl Core {
         self.layout.place(destination).is_some_and(|place| self.layout.holds(place))
     }
 
-    fn submit(&mut self, submission: Submission) {
+    fn submit(&mut self, ticket: Ticket, submission: Submission) {
         let Some(source) = self.layout.source(submission.interface) else {
             let text = format!("there is no interface {}", submission.interface);
-            return self.refuse(submission, &Fate::invalid(text));
+            return self.refuse(ticket, &submission, &Fate::invalid(text));
         };
         if self.phase != Phase::Running {
-            self.refuse(submission, &Fate::stopped());
+            self.refuse(ticket, &submission, &Fate::stopped());
         } else if let Some(why) = &self.closed {
             let fate = Fate::full(&why.text);
-            self.refuse(submission, &fate);
+            self.refuse(ticket, &submission, &fate);
         } else if let Some(text) = self.committer.lost_patience(self.at.monotonic) {
             let fate = Fate::busy(text, BUSY_AFTER);
-            self.refuse(submission, &fate);
+            self.refuse(ticket, &submission, &fate);
         } else {
             self.gather.came(submission.came_at);
-            self.intake.push(source, submission);
+            self.intake.push(source, ticket, submission);
         }
     }
 
-    fn refuse(&mut self, submission: Submission, fate: &Fate) {
-        let fates = vec![fate.clone(); submission.drafts.len()];
-        self.answer(submission.ticket, fates);
+    fn refuse(&mut self, ticket: Ticket, submission: &Submission, fate: &Fate) {
+        let cursors = usize::from(matches!(submission.unit, Unit::WithCursor(_)));
+        self.answer(ticket, vec![fate.clone(); submission.drafts.len() + cursors]);
     }
 
     fn answer(&mut self, ticket: Ticket, fates: Vec<Fate>) {
@@ -275,6 +282,7 @@ impl Core {
             match fate {
                 Fate::Stored { .. } => self.counts.stored += 1,
                 Fate::Duplicate { .. } => self.counts.duplicates += 1,
+                Fate::Kept => {}
                 Fate::NotStored { code, .. } => self.counts.refuse(code),
             }
         }
@@ -338,7 +346,7 @@ impl Core {
         let room = self.store_room();
         let wants_flush = self.completer.wants_flush(room, self.at.monotonic);
         let is_probe = self.committer.is_troubled();
-        if self.intake.waiting() == 0 && !self.completer.has_work(room) && !wants_flush && !is_probe {
+        if self.intake.submissions() == 0 && !self.completer.has_work(room) && !wants_flush && !is_probe {
             return;
         }
         if !is_probe && self.gathers_until().is_some() {
@@ -373,12 +381,21 @@ impl Core {
     fn take_messages(&mut self, batch: &mut Batch) {
         let limits = &self.layout.limits;
         let room = Room { messages: limits.batch_messages_max, bytes: limits.batch_bytes_max };
-        for taken in self.intake.take(room) {
+        let taken = self.intake.take(room);
+        for taken in taken.drafts {
             if self.layout.is_strict(taken.source) {
                 batch.durability = Durability::Strict;
             }
             if let Some(message) = self.layout.message(taken.source, taken.received_at, taken.draft) {
                 batch.messages.push((taken.seat, message));
+            }
+        }
+        for taken in taken.cursors {
+            // What the source does next outside, such as moving a file, cannot be taken back.
+            batch.durability = Durability::Strict;
+            if let Some(interface) = self.layout.interface(taken.source) {
+                let cursor = SourceCursor { interface: interface.id, cursor: taken.cursor };
+                batch.cursors.push((taken.seat, cursor));
             }
         }
     }

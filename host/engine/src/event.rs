@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use portway_model::{DestinationId, Draft, InterfaceId, Lane, MessageId, Timestamp, code};
 use portway_store::{
     Action, ActionOutcome, LaneHead, Maintenance, Pending, Store, StoreError, StoredMessage, WriteBatch,
@@ -31,21 +32,34 @@ pub struct ReadId(pub u64);
 /// Messages of one source that wait to be stored.
 #[derive(Debug)]
 pub struct Submission {
-    pub ticket: Ticket,
     pub interface: InterfaceId,
     pub received_at: Timestamp,
     /// When it was handed over, by the monotonic clock.
     pub came_at: Duration,
-    /// At least one.
+    /// At least one, but beside a cursor.
     pub drafts: Vec<Draft>,
+    pub unit: Unit,
     /// Held until all of them are answered.
     pub permit: Permit,
+}
+
+/// How the messages of a submission belong together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// Each is stored or refused by itself.
+    #[default]
+    Each,
+    /// All in one transaction, or none.
+    Whole,
+    /// The same, together with the source's cursor. The answer has one fate more:
+    /// [`Fate::Kept`], or why nothing was stored.
+    WithCursor(Bytes),
 }
 
 /// What happened.
 #[derive(Debug)]
 pub enum Event {
-    Submit(Submission),
+    Submit { ticket: Ticket, submission: Submission },
     Act { ticket: Ticket, action: Action },
     Resume(DestinationId),
     Stop { destination: DestinationId, author: String },

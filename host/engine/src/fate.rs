@@ -16,6 +16,8 @@ pub enum Fate {
         id: MessageId,
         of: MessageId,
     },
+    /// Of a cursor: it is stored, together with the messages before it.
+    Kept,
     /// `code` is one of [`portway_model::code`]; `after_ms`: worth trying again after so long.
     NotStored {
         code: &'static str,

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use portway_model::{DestinationId, Draft, InterfaceId, Timestamp, code};
-use portway_store::{Action, ActionKind, ActionOutcome, DeliveryView, Store};
+use portway_store::{Action, ActionKind, ActionOutcome, DeliveryView, Store, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::event::{ActError, EngineError};
+use crate::event::{ActError, EngineError, Submission, Unit};
 use crate::fate::Fate;
 use crate::gate::{Gate, GateError};
 use crate::inbox::{Inbox, Letter};
@@ -35,6 +36,22 @@ pub struct EngineHandle {
     ready: watch::Receiver<bool>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    unit_max: UnitMax,
+}
+
+/// What fits into one transaction together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnitMax {
+    pub messages: usize,
+    /// Of all bodies; a single message may be more.
+    pub bytes: usize,
+}
+
+impl UnitMax {
+    fn fits(&self, drafts: &[Draft]) -> bool {
+        let bytes: usize = drafts.iter().map(|draft| draft.body.len()).sum();
+        drafts.len() <= self.messages && (drafts.len() <= 1 || bytes <= self.bytes)
+    }
 }
 
 impl EngineHandle {
@@ -43,8 +60,9 @@ impl EngineHandle {
         gate: Gate,
         ready: watch::Receiver<bool>,
         (store, clock): (Arc<dyn Store>, Arc<dyn Clock>),
+        unit_max: UnitMax,
     ) -> Self {
-        EngineHandle { requests, inbox, gate, ready, store, clock }
+        EngineHandle { requests, inbox, gate, ready, store, clock, unit_max }
     }
 
     /// Stores messages of an interface. Answers after their commit, one fate a draft, in order.
@@ -53,21 +71,46 @@ impl EngineHandle {
         interface: InterfaceId,
         received_at: Timestamp,
         drafts: Vec<Draft>,
+        unit: Unit,
     ) -> Vec<Fate> {
-        let count = drafts.len();
+        let (is_whole, cursor_bytes) = match &unit {
+            Unit::Each => (false, 0),
+            Unit::Whole => (true, 0),
+            Unit::WithCursor(cursor) => (true, cursor.len()),
+        };
+        let count = drafts.len() + usize::from(matches!(unit, Unit::WithCursor(_)));
         if count == 0 {
             return Vec::new();
         }
-        let permit = match self.gate.admit(interface, drafts.iter().map(draft_bytes).sum()) {
+        let bytes = drafts.iter().map(draft_bytes).sum::<usize>() + cursor_bytes;
+        let is_too_large = is_whole && !self.unit_max.fits(&drafts);
+        let permit = match self.gate.admit(interface, bytes) {
+            Ok(_) if is_too_large => return vec![Fate::too_large("more than one transaction takes"); count],
             Ok(permit) => permit,
             Err(error) => return vec![not_admitted(error, interface); count],
         };
         let (reply, answer) = oneshot::channel();
         let came_at = self.clock.monotonic();
-        if !self.inbox.push(Letter { interface, received_at, came_at, drafts, permit, reply }) {
+        let submission = Submission { interface, received_at, came_at, drafts, unit, permit };
+        if !self.inbox.push(Letter { submission, reply }) {
             return vec![Fate::stopped(); count];
         }
         answer.await.unwrap_or_else(|_| vec![Fate::stopped(); count])
+    }
+
+    /// How far an interface's source has come; empty: nothing was stored yet.
+    pub async fn source_cursor(&self, interface: InterfaceId) -> Result<Bytes, StoreError> {
+        Ok(self.store.source_cursor(interface).await?.unwrap_or_default())
+    }
+
+    /// Deliveries of these destinations that are pending, counted up to `limit`.
+    pub async fn count_pending(&self, destinations: &[DestinationId], limit: u32) -> Result<u32, StoreError> {
+        self.store.count_pending(destinations, limit).await
+    }
+
+    /// What fits into one transaction together.
+    pub fn unit_max(&self) -> UnitMax {
+        self.unit_max
     }
 
     /// Does what an operator asks, and records it. Whether a resent delivery stays in its lane

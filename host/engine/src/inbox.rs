@@ -4,23 +4,16 @@
 //! can do nothing with another: so it says how many it wants, and is woken when as many are there.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use portway_model::{Draft, InterfaceId, Timestamp};
 use tokio::sync::{Notify, oneshot};
 
+use crate::event::Submission;
 use crate::fate::Fate;
-use crate::gate::Permit;
 
 /// Messages of one source, and who waits for their fates.
 #[derive(Debug)]
 pub(crate) struct Letter {
-    pub interface: InterfaceId,
-    pub received_at: Timestamp,
-    /// By the monotonic clock.
-    pub came_at: Duration,
-    pub drafts: Vec<Draft>,
-    pub permit: Permit,
+    pub submission: Submission,
     pub reply: oneshot::Sender<Vec<Fate>>,
 }
 
@@ -95,15 +88,27 @@ impl Inbox {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::gate::Gate;
+    use std::time::Duration;
+
     use futures::FutureExt;
+    use portway_model::{InterfaceId, Timestamp};
+
+    use super::*;
+    use crate::event::Unit;
+    use crate::gate::Gate;
 
     fn letter() -> Letter {
         let permit = Gate::new(10, [InterfaceId(1)]).admit(InterfaceId(1), 1).unwrap();
         let (reply, _) = oneshot::channel();
-        let (received_at, came_at) = (Timestamp(0), Duration::ZERO);
-        Letter { interface: InterfaceId(1), received_at, came_at, drafts: Vec::new(), permit, reply }
+        let submission = Submission {
+            interface: InterfaceId(1),
+            received_at: Timestamp(0),
+            came_at: Duration::ZERO,
+            drafts: Vec::new(),
+            unit: Unit::Each,
+            permit,
+        };
+        Letter { submission, reply }
     }
 
     #[test]

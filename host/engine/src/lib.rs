@@ -25,11 +25,13 @@ pub mod status;
 mod time;
 
 pub use crate::core::{Core, LastEnd};
-pub use event::{ActError, Effect, EngineError, Event, Read, ReadAnswer, ReadId, RunId, Submission, Ticket};
+pub use event::{
+    ActError, Effect, EngineError, Event, Read, ReadAnswer, ReadId, RunId, Submission, Ticket, Unit,
+};
 pub use fact::{DestinationName, Fact};
 pub use fate::Fate;
 pub use gate::{Gate, GateError, Permit};
-pub use handle::{EngineHandle, split_resend};
+pub use handle::{EngineHandle, UnitMax, split_resend};
 pub use ports::{Clock, Deliver, Routed, Run, RunReport, Stop, Verdict};
 pub use settings::{DestinationSettings, EngineSettings, InterfaceSettings, Limits};
 pub use shell::{Engine, EngineParts, EngineTask};

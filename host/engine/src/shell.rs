@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep};
 
 use crate::core::{Core, LastEnd};
-use crate::event::{ActError, Effect, EngineError, Event, Submission, Ticket};
+use crate::event::{ActError, Effect, EngineError, Event, Ticket};
 use crate::fate::Fate;
 use crate::handle::{EngineHandle, Request};
 use crate::inbox::{Inbox, Letter};
@@ -69,7 +69,8 @@ impl Engine {
         let (ready, is_ready) = watch::channel(false);
         let inbox = Inbox::new();
         let ports = (Arc::clone(&parts.store), Arc::clone(&parts.clock));
-        let handle = EngineHandle::new((sender, inbox.clone()), core.gate(), is_ready, ports);
+        let handle =
+            EngineHandle::new((sender, inbox.clone()), core.gate(), is_ready, ports, core.unit_max());
         let task = EngineTask {
             core,
             parts,
@@ -161,11 +162,9 @@ impl EngineTask {
 
     fn submit(&mut self, letter: Letter) {
         let ticket = self.ticket();
-        let Letter { interface, received_at, came_at, drafts, permit, reply } = letter;
-        self.submits.insert(ticket, reply);
-        let submission = Submission { ticket, interface, received_at, came_at, drafts, permit };
+        self.submits.insert(ticket, letter.reply);
         let now = self.now();
-        self.core.handle(Event::Submit(submission), now);
+        self.core.handle(Event::Submit { ticket, submission: letter.submission }, now);
     }
 
     fn request(&mut self, request: Request) {

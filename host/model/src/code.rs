@@ -64,6 +64,22 @@ codes! {
     INTERFACE_UNFED = "interface-unfed";
     /// Two listeners of one project want the same port.
     PORT_TWICE = "port-twice";
+    /// Two HTTP sources on one listener want the same path.
+    PATH_TWICE = "path-twice";
+    /// Two HTTP sources share a port and want its listener different.
+    LISTENERS_DIFFER = "listeners-differ";
+    /// A source that waits for peers has no address.
+    NO_LISTENER = "no-listener";
+    /// A request whose path no interface takes.
+    UNKNOWN_PATH = "unknown-path";
+    /// A request whose path is taken with other methods.
+    WRONG_METHOD = "wrong-method";
+    /// A request that does not show who sends it, or not rightly.
+    NOT_AUTHENTICATED = "not-authenticated";
+    /// A request with a body that is compressed.
+    ENCODED = "encoded";
+    /// An option that this kind of source does nothing with.
+    OPTION_UNUSED = "option-unused";
     /// The admin API would listen where others can reach it.
     NOT_LOOPBACK = "not-loopback";
 

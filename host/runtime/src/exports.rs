@@ -1,6 +1,8 @@
 //! The exports of a component by its kind, found once and loaded with each instance.
 
-use portway_bindings::exports::portway::plugin::{http_sender, sender, stream_source, transform};
+use portway_bindings::exports::portway::plugin::{
+    http_sender, http_source, poll_source, sender, stream_source, transform,
+};
 use portway_bindings::portway::plugin::types::{Context, Failure};
 use wasmtime::component::{Instance, InstancePre, ResourceAny};
 use wasmtime::{Store, bail};
@@ -12,6 +14,8 @@ use crate::manifest::PluginKind;
 pub(crate) enum Indices {
     Transform(transform::GuestIndices),
     StreamSource(stream_source::GuestIndices),
+    PollSource(poll_source::GuestIndices),
+    HttpSource(http_source::GuestIndices),
     Sender(sender::GuestIndices),
     HttpSender(http_sender::GuestIndices),
 }
@@ -20,6 +24,8 @@ pub(crate) enum Indices {
 pub(crate) enum Exports {
     Transform(transform::Guest),
     StreamSource(stream_source::Guest),
+    PollSource(poll_source::Guest),
+    HttpSource(http_source::Guest),
     Sender(sender::Guest),
     HttpSender(http_sender::Guest),
 }
@@ -30,6 +36,8 @@ impl Indices {
         Ok(match kind {
             PluginKind::Transform => Indices::Transform(transform::GuestIndices::new(pre)?),
             PluginKind::StreamSource => Indices::StreamSource(stream_source::GuestIndices::new(pre)?),
+            PluginKind::PollSource => Indices::PollSource(poll_source::GuestIndices::new(pre)?),
+            PluginKind::HttpSource => Indices::HttpSource(http_source::GuestIndices::new(pre)?),
             PluginKind::Sender => Indices::Sender(sender::GuestIndices::new(pre)?),
             PluginKind::HttpSender => Indices::HttpSender(http_sender::GuestIndices::new(pre)?),
         })
@@ -40,6 +48,8 @@ impl Indices {
         Ok(match self {
             Indices::Transform(indices) => Exports::Transform(indices.load(store, instance)?),
             Indices::StreamSource(indices) => Exports::StreamSource(indices.load(store, instance)?),
+            Indices::PollSource(indices) => Exports::PollSource(indices.load(store, instance)?),
+            Indices::HttpSource(indices) => Exports::HttpSource(indices.load(store, instance)?),
             Indices::Sender(indices) => Exports::Sender(indices.load(store, instance)?),
             Indices::HttpSender(indices) => Exports::HttpSender(indices.load(store, instance)?),
         })
@@ -56,6 +66,8 @@ impl Exports {
         match self {
             Exports::Transform(guest) => guest.transformer().call_open(store, context).await,
             Exports::StreamSource(guest) => guest.listener().call_open(store, context).await,
+            Exports::PollSource(guest) => guest.poller().call_open(store, context).await,
+            Exports::HttpSource(guest) => guest.endpoint().call_open(store, context).await,
             Exports::Sender(guest) => guest.destination().call_open(store, context).await,
             Exports::HttpSender(guest) => guest.destination().call_open(store, context).await,
         }
@@ -72,6 +84,20 @@ impl Exports {
         match self {
             Exports::StreamSource(guest) => Ok(guest),
             _ => bail!("the plugin is no stream source"),
+        }
+    }
+
+    pub fn poll_source(&self) -> wasmtime::Result<&poll_source::Guest> {
+        match self {
+            Exports::PollSource(guest) => Ok(guest),
+            _ => bail!("the plugin is no poll source"),
+        }
+    }
+
+    pub fn http_source(&self) -> wasmtime::Result<&http_source::Guest> {
+        match self {
+            Exports::HttpSource(guest) => Ok(guest),
+            _ => bail!("the plugin is no HTTP source"),
         }
     }
 

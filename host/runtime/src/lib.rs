@@ -15,6 +15,7 @@ mod fault_text;
 mod guest;
 mod guest_time;
 mod http_sender;
+mod http_source;
 mod inspect;
 mod instance;
 mod kept;
@@ -23,6 +24,7 @@ mod manifest;
 mod opening;
 mod output;
 mod plugin;
+mod poll_source;
 mod pool;
 mod reach;
 mod runtime;
@@ -30,7 +32,7 @@ mod seats;
 mod sender;
 mod services;
 mod settings;
-mod source_items;
+mod source;
 mod stream_source;
 mod things;
 mod transform;
@@ -39,6 +41,7 @@ pub use batch::{Batch, MESSAGES_MAX};
 pub use compile::{CompileError, compile_child_main};
 pub use fault::{Call, CallError, Fault, FaultKind};
 pub use http_sender::HttpSender;
+pub use http_source::{Decision, HttpAnswer, HttpRequest, HttpSource};
 pub use inspect::{CONTRACT, read_manifest};
 pub use load::LoadError;
 pub use manifest::{
@@ -46,11 +49,11 @@ pub use manifest::{
 };
 pub use opening::{CallLimits, Grant, Grants, Isolation, Level, Observer, Opening, Unobserved};
 pub use plugin::{OpeningError, Plugin, PluginCounts};
+pub use poll_source::{CURSOR_BYTES_MAX, Found, PollSource, Query};
 pub use reach::GrantError;
 pub use runtime::{Runtime, RuntimeError};
 pub use sender::Sender;
 pub use settings::{COMPONENT_BYTES_MAX, CompileMode, RuntimeClock, RuntimeSettings, SystemClock};
-pub use stream_source::{
-    CHUNK_BYTES_MAX, Connection, Fate, Receipt, Reply, SourceError, SourceItem, StreamSource,
-};
+pub use source::{Fate, Receipt, SourceError, SourceItem};
+pub use stream_source::{CHUNK_BYTES_MAX, Connection, Reply, StreamSource};
 pub use transform::Transformer;

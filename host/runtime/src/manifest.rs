@@ -43,6 +43,8 @@ pub struct Manifest {
 pub enum PluginKind {
     Transform,
     StreamSource,
+    PollSource,
+    HttpSource,
     Sender,
     HttpSender,
 }
@@ -133,14 +135,22 @@ impl Manifest {
 }
 
 impl PluginKind {
-    pub const ALL: &[PluginKind] =
-        &[PluginKind::Transform, PluginKind::StreamSource, PluginKind::Sender, PluginKind::HttpSender];
+    pub const ALL: &[PluginKind] = &[
+        PluginKind::Transform,
+        PluginKind::StreamSource,
+        PluginKind::PollSource,
+        PluginKind::HttpSource,
+        PluginKind::Sender,
+        PluginKind::HttpSender,
+    ];
 
     /// As in a manifest; also the name of the WIT interface it exports.
     pub const fn as_str(self) -> &'static str {
         match self {
             PluginKind::Transform => "transform",
             PluginKind::StreamSource => "stream-source",
+            PluginKind::PollSource => "poll-source",
+            PluginKind::HttpSource => "http-source",
             PluginKind::Sender => "sender",
             PluginKind::HttpSender => "http-sender",
         }

@@ -12,10 +12,12 @@ use crate::exports::Indices;
 use crate::guest::{Guest, PluginFacts};
 use crate::guest_time::Purity;
 use crate::http_sender::HttpSender;
+use crate::http_source::HttpSource;
 use crate::instance::{Use, UseToken};
 use crate::manifest::{Manifest, PluginKind};
 use crate::opening::Opening;
 use crate::output::Throttle;
+use crate::poll_source::PollSource;
 use crate::pool::Pool;
 use crate::reach::{GrantError, Reach};
 use crate::runtime::RuntimeInner;
@@ -134,6 +136,20 @@ impl Plugin {
         Ok(StreamSource::new(pool, self.inner.new_use(opening)))
     }
 
+    /// Opens a poll source for an interface; nothing runs before the first call.
+    pub fn poll_source(&self, opening: Opening) -> Result<PollSource, OpeningError> {
+        self.check_kind(PluginKind::PollSource)?;
+        let pool = self.pool(&opening)?;
+        Ok(PollSource::new(pool, self.inner.new_use(opening)))
+    }
+
+    /// Opens an HTTP source for an interface; nothing runs before the first request.
+    pub fn http_source(&self, opening: Opening) -> Result<HttpSource, OpeningError> {
+        self.check_kind(PluginKind::HttpSource)?;
+        let pool = self.pool(&opening)?;
+        Ok(HttpSource::new(pool, self.inner.new_use(opening)))
+    }
+
     fn check_kind(&self, wanted: PluginKind) -> Result<(), OpeningError> {
         let kind = self.kind();
         if kind == wanted {
@@ -174,7 +190,10 @@ impl PluginInner {
         // Transforms and HTTP senders reach nothing themselves, so their calls can be done again.
         let purity = match kind {
             PluginKind::Transform | PluginKind::HttpSender => Purity::Pure,
-            PluginKind::StreamSource | PluginKind::Sender => Purity::Worldly,
+            PluginKind::StreamSource
+            | PluginKind::PollSource
+            | PluginKind::HttpSource
+            | PluginKind::Sender => Purity::Worldly,
         };
         let facts = PluginFacts {
             name: name.into(),

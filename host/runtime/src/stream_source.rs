@@ -9,17 +9,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use portway_bindings::exports::portway::plugin::stream_source as wit;
 use portway_bindings::portway::plugin::types as wit_types;
-use portway_model::{Attributes, Draft, Failure, Later, MessageId};
+use portway_model::Attributes;
 use tokio::time::Instant as Moment;
 
 use crate::convert::failure_in;
-use crate::fault::{CallError, Fault};
+use crate::fault::CallError;
 use crate::instance::{Instance, Use, run};
 use crate::kept::Kept;
 use crate::opening::CallLimits;
 use crate::pool::Pool;
 use crate::seats::{Codec, Held, Place};
-use crate::source_items::items_in;
+use crate::source::{Receipt, SourceError, SourceItem, items_in, receipts_of};
 
 /// Bytes a codec is fed at once.
 pub const CHUNK_BYTES_MAX: usize = 64 << 10;
@@ -54,65 +54,12 @@ enum End {
     Told,
 }
 
-/// What a source found, in the order it was received.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SourceItem {
-    Message {
-        draft: Draft,
-        ticket: Bytes,
-    },
-    /// Input that became no message.
-    Refused {
-        failure: Failure,
-        ticket: Bytes,
-    },
-    /// A part of the protocol that carries no message but wants an answer.
-    Control {
-        ticket: Bytes,
-    },
-}
-
-/// What became of an item.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receipt {
-    pub fate: Fate,
-    pub ticket: Bytes,
-}
-
-/// What became of a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
-    Stored(MessageId),
-    /// The message it repeats.
-    Duplicate(MessageId),
-    NotStored(Later),
-    /// It was a refusal or a control item.
-    Noted,
-}
-
 /// What the peer is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     pub bytes: Bytes,
     /// Close the connection after these bytes.
     pub close: bool,
-}
-
-/// Why a connection does not go on, or why there is no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum SourceError {
-    /// The plugin refused the connection or its bytes.
-    #[error("the source refused: {0}")]
-    Refused(Failure),
-    #[error("the source refused its settings: {0}")]
-    Open(Failure),
-    #[error("{0}")]
-    Fault(Box<Fault>),
-    #[error("no instance of the source became free in time")]
-    Busy,
-    /// It ended with an earlier call.
-    #[error("the connection has ended")]
-    Closed,
 }
 
 impl StreamSource {
@@ -153,7 +100,7 @@ impl StreamSource {
         let deadline = source.deadline();
         let seat = source.pool.seats.any(&source.user);
         let mut held = seat.hold(&source.pool, &source.user, deadline).await?;
-        let receipts: Vec<_> = receipts.into_iter().map(receipt_of).collect();
+        let receipts = receipts_of(receipts);
         let result = settle_in(&mut held.instance, &source.user, &receipts, deadline).await;
         source.release(held, result)
     }
@@ -400,29 +347,4 @@ async fn settle_in(
     let settled = instance.finish(outcome).map_err(SourceError::Fault)?;
     let reply = settled.map_err(|failure| SourceError::Refused(failure_in(failure)))?;
     Ok(Reply { bytes: reply.bytes.into(), close: reply.close })
-}
-
-fn receipt_of(receipt: Receipt) -> wit_types::Receipt {
-    let fate = match receipt.fate {
-        Fate::Stored(id) => wit_types::Fate::Stored(id.0),
-        Fate::Duplicate(id) => wit_types::Fate::Duplicate(id.0),
-        Fate::NotStored(later) => wit_types::Fate::NotStored(wit_types::Later {
-            failure: wit_types::Failure { code: later.failure.code, text: later.failure.text },
-            after_ms: later.after_ms,
-        }),
-        Fate::Noted => wit_types::Fate::Noted,
-    };
-    wit_types::Receipt { fate, ticket: receipt.ticket.into() }
-}
-
-impl From<CallError> for SourceError {
-    fn from(error: CallError) -> SourceError {
-        match error {
-            CallError::Open(failure) => SourceError::Open(failure),
-            CallError::Fault(fault) => SourceError::Fault(fault),
-            CallError::Busy => SourceError::Busy,
-            // A source has no way to say it while it is opened.
-            CallError::Trouble(_) => SourceError::Closed,
-        }
-    }
 }

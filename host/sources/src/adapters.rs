@@ -1,12 +1,18 @@
-//! The real codec and the real intake: a plugin of the runtime, the handle of the engine.
+//! The real sources and the real intake: plugins of the runtime, the handle of the engine.
 //!
 //! Translation alone; nothing is decided here.
 
 use bytes::Bytes;
-use portway_engine::EngineHandle;
-use portway_model::{Attributes, Draft, Failure, InterfaceId, Later, Timestamp};
-use portway_runtime::{SourceError, SourceItem, StreamSource};
+use portway_engine::{EngineHandle, Unit};
+use portway_model::{
+    Attributes, DestinationId, Draft, Failure, InterfaceId, Later, Timestamp, Trouble, code,
+};
+use portway_runtime::{
+    CallError, HttpAnswer, HttpRequest, HttpSource, PollSource, SourceError, SourceItem, StreamSource,
+};
 
+use crate::http::ports::{Answer, Decision, Endpoint, Request, RequestIntake};
+use crate::poll::ports::{Found, PollError, PollIntake, Poller, Query};
 use crate::ports::{Codec, CodecConnection, CodecError, Fate, Finish, Intake, Item, Receipt, Reply};
 
 /// The engine, for the messages of one interface.
@@ -22,6 +28,26 @@ pub struct PluginCodec {
     source: StreamSource,
 }
 
+/// An opened poll source.
+#[derive(Clone)]
+pub struct PluginPoller {
+    source: PollSource,
+}
+
+/// An opened HTTP source.
+#[derive(Clone)]
+pub struct PluginEndpoint {
+    source: HttpSource,
+}
+
+/// The engine, for what one interface's poll source finds.
+#[derive(Clone)]
+pub struct EnginePollIntake {
+    engine: EngineHandle,
+    interface: InterfaceId,
+    destinations: Vec<DestinationId>,
+}
+
 /// One connection's codec of a plugin.
 pub struct PluginConnection {
     connection: portway_runtime::Connection,
@@ -35,7 +61,7 @@ impl EngineIntake {
 
 impl Intake for EngineIntake {
     async fn submit(&self, received_at: Timestamp, drafts: Vec<Draft>) -> Vec<Fate> {
-        let fates = self.engine.submit(self.interface, received_at, drafts).await;
+        let fates = self.engine.submit(self.interface, received_at, drafts, Unit::Each).await;
         fates.into_iter().map(fate_of).collect()
     }
 }
@@ -55,16 +81,7 @@ impl Codec for PluginCodec {
     }
 
     async fn settle(&self, receipts: Vec<Receipt>) -> Result<Reply, CodecError> {
-        let receipts = receipts.into_iter().map(|Receipt { fate, ticket }| {
-            let fate = match fate {
-                Fate::Stored { id, .. } => portway_runtime::Fate::Stored(id),
-                Fate::Duplicate(id) => portway_runtime::Fate::Duplicate(id),
-                Fate::NotStored(later) => portway_runtime::Fate::NotStored(later),
-                Fate::Noted => portway_runtime::Fate::Noted,
-            };
-            portway_runtime::Receipt { fate, ticket }
-        });
-        let portway_runtime::Reply { bytes, close } = self.source.settle(receipts.collect()).await?;
+        let portway_runtime::Reply { bytes, close } = self.source.settle(receipts_of(receipts)).await?;
         Ok(Reply { bytes, close })
     }
 }
@@ -89,6 +106,113 @@ impl CodecConnection for PluginConnection {
     }
 }
 
+impl RequestIntake for EngineIntake {
+    async fn submit(&self, received_at: Timestamp, drafts: Vec<Draft>) -> Vec<Fate> {
+        let fates = self.engine.submit(self.interface, received_at, drafts, Unit::Whole).await;
+        fates.into_iter().map(fate_of).collect()
+    }
+}
+
+impl PluginEndpoint {
+    pub fn new(source: HttpSource) -> PluginEndpoint {
+        PluginEndpoint { source }
+    }
+}
+
+impl Endpoint for PluginEndpoint {
+    async fn receive(&self, request: Request) -> Result<Decision, CodecError> {
+        let Request { method, target, headers, peer, body } = request;
+        let request = HttpRequest { method, target, headers, peer, body };
+        Ok(match self.source.receive(&request).await? {
+            portway_runtime::Decision::Accept { items, ticket } => {
+                Decision::Accept { items: items.into_iter().map(item_of).collect(), ticket }
+            }
+            portway_runtime::Decision::Refuse(answer) => Decision::Refuse(answer_of(answer)),
+            portway_runtime::Decision::Answer(answer) => Decision::Answer(answer_of(answer)),
+        })
+    }
+
+    async fn settle(&self, ticket: Bytes, receipts: Vec<Receipt>) -> Result<Answer, CodecError> {
+        Ok(answer_of(self.source.settle(&ticket, receipts_of(receipts)).await?))
+    }
+}
+
+fn answer_of(answer: HttpAnswer) -> Answer {
+    Answer { status: answer.status, headers: answer.headers, body: answer.body }
+}
+
+impl PluginPoller {
+    pub fn new(source: PollSource) -> PluginPoller {
+        PluginPoller { source }
+    }
+}
+
+impl Poller for PluginPoller {
+    async fn poll(&self, query: Query) -> Result<Found, PollError> {
+        let Query { cursor, items_max, bytes_max, wait_max, unfinished } = query;
+        let query = portway_runtime::Query { cursor, items_max, bytes_max, wait_max, unfinished };
+        let portway_runtime::Found { items, cursor, again } = self.source.poll(&query).await?;
+        Ok(Found { items: items.into_iter().map(item_of).collect(), cursor, again })
+    }
+
+    async fn settle(&self, cursor: Bytes, receipts: Vec<Receipt>) -> Result<(), PollError> {
+        Ok(self.source.settle(&cursor, receipts_of(receipts)).await?)
+    }
+}
+
+impl EnginePollIntake {
+    /// `destinations` are the interface's.
+    pub fn new(engine: EngineHandle, interface: InterfaceId, destinations: Vec<DestinationId>) -> Self {
+        EnginePollIntake { engine, interface, destinations }
+    }
+}
+
+impl PollIntake for EnginePollIntake {
+    async fn submit(
+        &self,
+        received_at: Timestamp,
+        drafts: Vec<Draft>,
+        cursor: Bytes,
+    ) -> Result<Vec<Fate>, Later> {
+        let count = drafts.len();
+        let unit = Unit::WithCursor(cursor);
+        let mut fates = self.engine.submit(self.interface, received_at, drafts, unit).await;
+        match fates.pop() {
+            Some(portway_engine::Fate::Kept) if fates.len() == count => {
+                Ok(fates.into_iter().map(fate_of).collect())
+            }
+            Some(portway_engine::Fate::NotStored { code, text, after_ms }) => {
+                Err(Later { failure: Failure::new(code, text), after_ms })
+            }
+            // All or nothing is what the engine promises.
+            _ => {
+                Err(Later { failure: Failure::new(code::BUSY, "the engine gave no answer"), after_ms: None })
+            }
+        }
+    }
+
+    async fn cursor(&self) -> Result<Bytes, String> {
+        self.engine.source_cursor(self.interface).await.map_err(|error| error.to_string())
+    }
+
+    async fn unfinished(&self, limit: u32) -> Result<u32, String> {
+        self.engine.count_pending(&self.destinations, limit).await.map_err(|error| error.to_string())
+    }
+}
+
+fn receipts_of(receipts: Vec<Receipt>) -> Vec<portway_runtime::Receipt> {
+    let receipt = |Receipt { fate, ticket }| {
+        let fate = match fate {
+            Fate::Stored { id, .. } => portway_runtime::Fate::Stored(id),
+            Fate::Duplicate(id) => portway_runtime::Fate::Duplicate(id),
+            Fate::NotStored(later) => portway_runtime::Fate::NotStored(later),
+            Fate::Noted => portway_runtime::Fate::Noted,
+        };
+        portway_runtime::Receipt { fate, ticket }
+    };
+    receipts.into_iter().map(receipt).collect()
+}
+
 fn item_of(item: SourceItem) -> Item {
     match item {
         SourceItem::Message { draft, ticket } => Item::Message { draft, ticket },
@@ -101,6 +225,7 @@ fn fate_of(fate: portway_engine::Fate) -> Fate {
     match fate {
         portway_engine::Fate::Stored { id, conflict } => Fate::Stored { id, conflict: conflict.is_some() },
         portway_engine::Fate::Duplicate { of, .. } => Fate::Duplicate(of),
+        portway_engine::Fate::Kept => Fate::Noted,
         portway_engine::Fate::NotStored { code, text, after_ms } => {
             Fate::NotStored(Later { failure: Failure::new(code, text), after_ms })
         }
@@ -113,6 +238,19 @@ impl From<SourceError> for CodecError {
             SourceError::Refused(failure) | SourceError::Open(failure) => CodecError::Refused(failure),
             SourceError::Fault(fault) => CodecError::Fault(fault.to_string()),
             error @ (SourceError::Busy | SourceError::Closed) => CodecError::Unavailable(error.to_string()),
+        }
+    }
+}
+
+impl From<CallError> for PollError {
+    fn from(error: CallError) -> PollError {
+        match error {
+            CallError::Trouble(Trouble::Unavailable(later)) => PollError::Unavailable(later),
+            CallError::Trouble(Trouble::Misconfigured(failure)) | CallError::Open(failure) => {
+                PollError::Misconfigured(failure)
+            }
+            CallError::Fault(fault) => PollError::Fault(fault.to_string()),
+            CallError::Busy => PollError::Busy(error.to_string()),
         }
     }
 }

@@ -34,6 +34,29 @@ pub(crate) fn destinations_with_work(connection: &Connection) -> Result<Vec<Dest
     rows(connection, "find destinations with work", WITH_WORK, [], |row| number::destination(int(row, 0)?))
 }
 
+const COUNT_QUEUED: &str = "SELECT count(*) FROM (SELECT 1 FROM deliveries INDEXED BY deliveries_queue
+    WHERE state = 0 AND (lane < 1024 OR due_at IS NULL) AND destination_id = ? LIMIT ?)";
+const COUNT_DUE: &str = "SELECT count(*) FROM (SELECT 1 FROM deliveries INDEXED BY deliveries_due
+    WHERE state = 0 AND lane >= 1024 AND due_at IS NOT NULL AND destination_id = ? LIMIT ?)";
+
+/// Looks at no more than `limit` deliveries.
+pub(crate) fn count_pending(
+    connection: &Connection,
+    destinations: &[DestinationId],
+    limit: u32,
+) -> Result<u32, StoreError> {
+    let mut counted = 0;
+    for destination in destinations {
+        for sql in [COUNT_QUEUED, COUNT_DUE] {
+            let slot = params![destination.0, limit.saturating_sub(counted)];
+            let count =
+                row(connection, "count what is pending", sql, slot, |row| number::read_u32(int(row, 0)?))?;
+            counted += count.unwrap_or_default();
+        }
+    }
+    Ok(counted)
+}
+
 /// Deliveries of one lane that are passed by before its rest is skipped: going to the next lane by
 /// the index costs as much as looking at a few dozen.
 const PASSED_MAX: usize = 32;

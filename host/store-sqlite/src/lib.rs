@@ -6,6 +6,7 @@
 mod action;
 mod backup;
 mod body;
+mod cursor;
 mod dedupe;
 mod delivery;
 mod disk;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Timestamp};
 use portway_store::{
     ActionView, AttemptView, DeliveryView, ErrorKind, LaneHead, ListMessages, Maintenance, MessageView, Page,
@@ -20,7 +21,7 @@ use crate::readers::Readers;
 use crate::retention::{PASSES_MAX, REMOVED_MAX};
 use crate::thread::{WriterThreads, start_apart};
 use crate::writer::Writer;
-use crate::{backup, delivery, view};
+use crate::{backup, cursor, delivery, view};
 
 /// A store in one SQLite file, for one engine.
 pub struct SqliteStore {
@@ -82,6 +83,15 @@ impl Store for SqliteStore {
 
     async fn find_mark(&self, mark: u64) -> Result<Option<WriteOutcome>, StoreError> {
         self.writer.run(move |writer| writer.find_mark(mark)).await
+    }
+
+    async fn source_cursor(&self, interface: InterfaceId) -> Result<Option<Bytes>, StoreError> {
+        self.readers.read(move |reader| cursor::read(reader, interface)).await
+    }
+
+    async fn count_pending(&self, destinations: &[DestinationId], limit: u32) -> Result<u32, StoreError> {
+        let destinations = destinations.to_vec();
+        self.readers.read(move |reader| delivery::count_pending(reader, &destinations, limit)).await
     }
 
     async fn destinations_with_work(&self) -> Result<Vec<DestinationId>, StoreError> {

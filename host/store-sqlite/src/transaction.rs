@@ -8,7 +8,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use crate::body::Ahead;
 use crate::error::{commit_failed, failed};
-use crate::{action, mark, message, result, suspect};
+use crate::{action, cursor, mark, message, result, suspect};
 
 /// Begins a transaction that writes. Dropped without [`commit`] it is rolled back, also by a panic.
 pub(crate) fn begin<'a>(connection: &'a mut Connection, what: &str) -> Result<Transaction<'a>, StoreError> {
@@ -37,8 +37,10 @@ const TRACE: &str = "UPDATE last_write SET message_id = ?, mark = ?, outcome = ?
 impl Writing<'_, '_> {
     /// Everything but the commit.
     pub(crate) fn store(&mut self, batch: &WriteBatch) -> Result<WriteOutcome, StoreError> {
+        let messages = self.store_messages(&batch.messages)?;
+        cursor::keep(self.connection, &batch.cursors, self.now)?;
         let outcome = WriteOutcome {
-            messages: self.store_messages(&batch.messages)?,
+            messages,
             results: self.store_results(&batch.results)?,
             actions: action::act(self.connection, &batch.actions, self.now)?,
             suspects: suspect::count(self.connection, &batch.suspects)?,

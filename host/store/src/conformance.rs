@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a panic is the result of a failed case")]
 
 pub mod actions;
+pub mod cursors;
 mod fixture;
 pub mod intake;
 pub mod keeping;
@@ -94,6 +95,11 @@ macro_rules! conformance_cases {
                 what_is_not_there_is_not_listed
                 messages_are_loaded_by_id
                 queues_tell_what_waits;
+            cursors:
+                a_cursor_is_kept_with_the_messages_before_it
+                a_refused_write_leaves_the_cursor
+                a_cursor_outlives_the_process
+                pending_deliveries_are_counted_up_to_a_limit;
             keeping:
                 numbers_are_never_given_twice
                 registering_names_the_same_again_changes_nothing

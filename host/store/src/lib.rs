@@ -22,5 +22,6 @@ pub use read::{
 pub use store::{Maintenance, Registered, Registration, Store, Topology};
 pub use write::{
     Action, ActionKind, ActionOutcome, Attempted, DedupeWindow, DeliveryResult, Durability, MessageOutcome,
-    NewDelivery, NewMessage, Origin, OriginKind, ResultOutcome, Settled, Suspect, WriteBatch, WriteOutcome,
+    NewDelivery, NewMessage, Origin, OriginKind, ResultOutcome, Settled, SourceCursor, Suspect, WriteBatch,
+    WriteOutcome,
 };

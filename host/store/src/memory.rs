@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Timestamp};
 
 use crate::{
@@ -192,6 +193,14 @@ impl Store for MemoryStore {
             Ok(inner.live.last_write.as_ref().filter(|last| last.0 == mark).map(|last| last.1.clone()))
         })
         .await
+    }
+
+    async fn source_cursor(&self, interface: InterfaceId) -> Result<Option<Bytes>, StoreError> {
+        self.call(Call::SourceCursor, |inner| Ok(inner.live.cursors.get(&interface).cloned())).await
+    }
+
+    async fn count_pending(&self, destinations: &[DestinationId], limit: u32) -> Result<u32, StoreError> {
+        self.call(Call::CountPending, |inner| Ok(inner.live.count_pending(destinations, limit))).await
     }
 
     async fn destinations_with_work(&self) -> Result<Vec<DestinationId>, StoreError> {

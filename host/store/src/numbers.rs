@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use portway_model::{DestinationId, InterfaceId};
 
-use crate::{ErrorKind, NewMessage, Registered, Settled, StoreError, WriteBatch};
+use crate::{ErrorKind, NewMessage, Registered, Settled, SourceCursor, StoreError, WriteBatch};
 
 /// Numbers of interfaces and destinations, present and past.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +38,7 @@ impl Numbers {
     /// Refuses a batch with a message that cannot be stored.
     pub fn check(&self, batch: &WriteBatch) -> Result<(), StoreError> {
         batch.messages.iter().try_for_each(|message| self.check_message(message))?;
+        batch.cursors.iter().try_for_each(|cursor| self.check_cursor(cursor))?;
         for result in &batch.results {
             if let Settled::Routed(messages) = &result.settled {
                 messages.iter().try_for_each(|message| self.check_message(message))?;
@@ -46,11 +47,26 @@ impl Numbers {
         Ok(())
     }
 
-    fn check_message(&self, message: &NewMessage) -> Result<(), StoreError> {
-        if !self.interfaces.contains(&message.interface) {
-            let text = format!("interface number {} is not registered", message.interface);
+    fn check_cursor(&self, cursor: &SourceCursor) -> Result<(), StoreError> {
+        self.check_interface(cursor.interface)?;
+        let bytes = cursor.cursor.len();
+        if bytes > SourceCursor::BYTES_MAX {
+            let text = format!("a cursor of {bytes} bytes, at most {} are kept", SourceCursor::BYTES_MAX);
             return Err(StoreError::new(ErrorKind::Refused, text));
         }
+        Ok(())
+    }
+
+    fn check_interface(&self, interface: InterfaceId) -> Result<(), StoreError> {
+        if self.interfaces.contains(&interface) {
+            return Ok(());
+        }
+        let text = format!("interface number {interface} is not registered");
+        Err(StoreError::new(ErrorKind::Refused, text))
+    }
+
+    fn check_message(&self, message: &NewMessage) -> Result<(), StoreError> {
+        self.check_interface(message.interface)?;
         let deliveries = &message.deliveries;
         if let Some(unknown) =
             deliveries.iter().find(|delivery| !self.destinations.contains(&delivery.destination))

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Timestamp};
 
 use crate::{
@@ -51,6 +52,12 @@ pub trait Store: Send + Sync + 'static {
     /// Whether the transaction with this mark was committed, and what became of it. Asked after
     /// [`crate::ErrorKind::Unknown`], before anything else is written.
     async fn find_mark(&self, mark: u64) -> Result<Option<WriteOutcome>, StoreError>;
+
+    /// How far an interface's source has come; none: nothing was stored yet.
+    async fn source_cursor(&self, interface: InterfaceId) -> Result<Option<Bytes>, StoreError>;
+
+    /// Pending deliveries of these destinations together, counted up to `limit`.
+    async fn count_pending(&self, destinations: &[DestinationId], limit: u32) -> Result<u32, StoreError>;
 
     /// Destinations with at least one pending delivery.
     async fn destinations_with_work(&self) -> Result<Vec<DestinationId>, StoreError>;

@@ -20,7 +20,7 @@ pub enum Durability {
 
 /// One transaction. All of it is stored, or nothing.
 ///
-/// Applied in this order: messages, results, actions, suspects. Results are for messages of earlier
+/// Applied in this order: messages, cursors, results, actions, suspects. Results are for messages of earlier
 /// writes: nobody knew the numbers of these.
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
@@ -30,6 +30,7 @@ pub struct WriteBatch {
     pub now: Timestamp,
     pub durability: Durability,
     pub messages: Vec<NewMessage>,
+    pub cursors: Vec<SourceCursor>,
     pub results: Vec<DeliveryResult>,
     pub actions: Vec<Action>,
     pub suspects: Vec<Suspect>,
@@ -49,6 +50,19 @@ pub struct NewMessage {
     pub origin: Option<Origin>,
     /// Where to, and in which lane. With `draft.doubt` they are stored as quarantined.
     pub deliveries: Vec<NewDelivery>,
+}
+
+/// How far a source has come. Replaces what was stored for the interface before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceCursor {
+    pub interface: InterfaceId,
+    /// Opaque; at most [`SourceCursor::BYTES_MAX`].
+    pub cursor: Bytes,
+}
+
+impl SourceCursor {
+    /// Bytes of a cursor.
+    pub const BYTES_MAX: usize = 64 << 10;
 }
 
 /// How long a dedupe key is remembered, from when it was stored.

@@ -3,6 +3,7 @@
 
 mod clients;
 mod operator;
+mod pollers;
 mod storage;
 
 use std::cmp::Reverse;
@@ -250,7 +251,7 @@ impl World {
                 self.auditor.reported(id, &run, &reception.report, self.monotonic)?;
                 self.tell(Event::Delivered { id, report: reception.report });
             }
-            Task::Client(number) => self.client_sends(number),
+            Task::Client(number) => self.client_sends(number)?,
             Task::Die(death) => self.die(death)?,
             Task::Start => self.restart(),
             Task::Operate => self.operate(),

@@ -9,8 +9,8 @@ pub use message::{
 };
 pub use status::{
     BlockedLane, Commits, Count, DeliveryCounts, DeliveryLatency, Destination, DestinationState, Engine,
-    EngineState, Health, Intake, Interface, Items, Listener, Memory, Notice, Plugin, Reason, Refused, Status,
-    Store,
+    EngineState, Health, Intake, Interface, Items, Listener, Memory, Notice, Plugin, Poll, Reason, Refused,
+    Status, Store,
 };
 pub use time::Time;
 

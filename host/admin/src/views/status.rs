@@ -123,6 +123,8 @@ pub struct Interface {
     pub name: String,
     /// None: only routes lead to it.
     pub listener: Option<Listener>,
+    /// What its source does, where it looks for messages by itself.
+    pub poll: Option<Poll>,
     pub items: Items,
     /// Connections and frames that were refused, by why.
     pub refusals: Vec<Count>,
@@ -141,6 +143,18 @@ pub struct Listener {
     pub connections_max: u64,
     /// Since the start.
     pub accepted: u64,
+}
+
+/// A source that looks for messages by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Poll {
+    pub plugin: String,
+    /// `starting`, `polling`, `storing`, `settling`, `resting`, `waiting`, `misconfigured` or `stopped`.
+    pub state: String,
+    /// Why it waits.
+    pub reason: Option<String>,
+    /// When it answered last.
+    pub polled_at: Option<Time>,
 }
 
 /// What the source plugin found in the bytes, beside what it answered: a plugin that finds

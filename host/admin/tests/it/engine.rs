@@ -125,6 +125,7 @@ impl Control for Engine {
                     connections_max: 100,
                     accepted: 6,
                 }),
+                poll: None,
                 items: views::Items { messages: 15, refused: 1, controls: 0, settled: 16, answered: 16 },
                 refusals: vec![views::Count { reason: "not-allowed".into(), count: 2 }],
                 notices: Vec::new(),

@@ -129,9 +129,9 @@ fn two_interfaces_cannot_share_a_port_or_two_destinations_a_name() {
         ],
         expect![[r#"
             interfaces/b.toml:3:10: `0.0.0.0:2575` is taken: interface `a` listens on `127.0.0.1:2575`
-              hint: give each its own port
+              hint: give each its own port; HTTP sources can share one if each has a `path`
             interfaces/c.toml:3:10: `127.0.0.1:8620` is taken: the admin API listens on `0.0.0.0:8620`
-              hint: give each its own port
+              hint: give each its own port; HTTP sources can share one if each has a `path`
             interfaces/e.toml:8:8: there are two destinations `x`
               hint: the other is in line 5; give each its own name
             portway.toml:2:10: `admin.listen` is `0.0.0.0:8620`, which is not a loopback address

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use super::project;
-use crate::{
-    ByteSize, Catalog, Environment, GrantSettings, Name, PluginSettings, PluginUse, Problem, Role, load, read,
-};
+use crate::{ByteSize, Catalog, Environment, GrantSettings, PluginUse, Problem, Role, load, read};
 
 const LAB: &str = r#"
 durability = "relaxed"
@@ -57,7 +55,7 @@ fn a_project_loads_with_its_defaults() {
     let lab = project.interface("lab").unwrap();
     assert_eq!(lab.dedupe_window, None);
     let source = lab.source.as_ref().unwrap();
-    assert_eq!(source.listen.value.to_string(), "127.0.0.1:2575");
+    assert_eq!(source.listen.as_ref().unwrap().value.to_string(), "127.0.0.1:2575");
     assert_eq!(source.settings.to_text(), r#"{"key":"PID-3.1","site":"127.0.0.1"}"#);
     assert_eq!(source.settings.place_of("/key").unwrap().line, 8);
     let sender = lab.destinations[0].sender.as_ref().unwrap();
@@ -109,7 +107,7 @@ impl Catalog for Few {
         name == "file"
     }
 
-    fn check_source(&self, _: &crate::At<Name>, _: &PluginSettings) -> Vec<Problem> {
+    fn check_source(&self, _: &crate::SourceSettings) -> Vec<Problem> {
         Vec::new()
     }
 

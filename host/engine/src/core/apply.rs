@@ -39,6 +39,9 @@ impl Core {
             hints.extend(stored_id(&outcome).map(|id| (id, message)));
             self.tell(seat, fate(&outcome));
         }
+        for (seat, _) in batch.cursors {
+            self.tell(seat, Fate::Kept);
+        }
         if had_messages {
             let answered = self.out.len() - answered_before;
             let took = self.committer.status.last;
@@ -102,7 +105,7 @@ impl Core {
 
     /// One row is not acceptable: only that one is refused.
     fn refused(&mut self, mut batch: Batch, text: &str) {
-        for (seat, _) in batch.messages.drain(..) {
+        for seat in batch.take_seats() {
             self.tell(seat, Fate::invalid(text));
         }
         for (ticket, _) in batch.actions.drain(..) {
@@ -128,7 +131,7 @@ impl Core {
 
     /// No room: messages are refused until there is; everything else is tried again.
     fn full(&mut self, mut batch: Batch, text: String) {
-        let waiting = batch.messages.drain(..).map(|(seat, _)| seat).collect();
+        let waiting = batch.take_seats();
         self.closed = Some(Failure::new(code::FULL, &text));
         self.refuse_waiting(waiting, &Fate::full(text));
         self.committer.give_back(batch);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use portway_engine::{
     Clock, Deliver, DestinationSettings, Engine, EngineError, EngineHandle, EngineParts, EngineSettings,
-    Fate, InterfaceSettings, LastEnd, Limits, Routed, Run, RunReport, Stop, Verdict,
+    Fate, InterfaceSettings, LastEnd, Limits, Routed, Run, RunReport, Stop, Unit, Verdict,
 };
 use portway_model::{
     Answer, Attributes, DestinationId, Draft, Failure, GroupId, InterfaceId, Key, Later, MessageId,
@@ -169,7 +169,8 @@ impl House {
 
     /// Submits one message and expects that it is stored.
     pub async fn store(&self, body: &str, key: &str) -> MessageId {
-        let fates = self.engine.submit(self.interface(), Timestamp(0), vec![draft(body, key)]).await;
+        let fates =
+            self.engine.submit(self.interface(), Timestamp(0), vec![draft(body, key)], Unit::Each).await;
         match fates.as_slice() {
             [Fate::Stored { id, .. }] => *id,
             other => panic!("{other:?}"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portway_engine::{Fate, Limits};
+use portway_engine::{Fate, Limits, Unit};
 use portway_model::{InterfaceId, Key, Timestamp, code};
 use portway_store::Store;
 
@@ -23,14 +23,14 @@ async fn every_draft_has_its_fate_in_order() {
     let mut other = draft("other", "a");
     other.dedupe = Key::new("d");
     let drafts = vec![same.clone(), same, other];
-    let fates = house.engine.submit(house.interface(), Timestamp(0), drafts).await;
+    let fates = house.engine.submit(house.interface(), Timestamp(0), drafts, Unit::Each).await;
     let [Fate::Stored { id, conflict: None }, Fate::Duplicate { of, .. }, Fate::Stored { conflict, .. }] =
         &fates[..]
     else {
         panic!("{fates:?}")
     };
     assert_eq!((of, *conflict), (id, Some(*id)));
-    assert_eq!(house.engine.submit(house.interface(), Timestamp(0), Vec::new()).await, []);
+    assert_eq!(house.engine.submit(house.interface(), Timestamp(0), Vec::new(), Unit::Each).await, []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -38,8 +38,11 @@ async fn what_cannot_be_taken_is_told_why() {
     let limits = Limits { intake_bytes_max: 2_000, ..Limits::default() };
     let house = House::build(Plan { limits, ..Plan::default() }).await;
     let large = vec![draft(&"x".repeat(4_000), "a")];
-    assert_eq!(code(&house.engine.submit(house.interface(), Timestamp(0), large).await), code::TOO_LARGE);
-    let unknown = house.engine.submit(InterfaceId(99), Timestamp(0), vec![draft("x", "a")]).await;
+    assert_eq!(
+        code(&house.engine.submit(house.interface(), Timestamp(0), large, Unit::Each).await),
+        code::TOO_LARGE
+    );
+    let unknown = house.engine.submit(InterfaceId(99), Timestamp(0), vec![draft("x", "a")], Unit::Each).await;
     assert_eq!(code(&unknown), code::INVALID);
     let refused = house.engine.status().await.unwrap().intake.refused;
     assert_eq!(refused, [(code::TOO_LARGE, 1)], "also what did not come to the engine is counted");
@@ -53,7 +56,9 @@ async fn a_full_store_is_told_and_taken_up_again_without_help() {
     let mut told = "stored";
     while told == "stored" {
         tokio::time::sleep(Duration::from_millis(500)).await;
-        told = code(&house.engine.submit(house.interface(), Timestamp(0), vec![draft("x", "a")]).await);
+        told = code(
+            &house.engine.submit(house.interface(), Timestamp(0), vec![draft("x", "a")], Unit::Each).await,
+        );
     }
     assert_eq!(told, code::FULL);
     assert_eq!(house.engine.status().await.unwrap().intake.closed.unwrap().code, code::FULL);
@@ -66,10 +71,13 @@ async fn a_full_store_is_told_and_taken_up_again_without_help() {
 async fn sources_side_by_side_share_commits() {
     let house = House::build(Plan::default()).await;
     house.engine.on_ready().await.unwrap();
-    let submits = (0..64).map(|n| {
-        let (engine, interface) = (house.engine.clone(), house.interface());
-        async move { engine.submit(interface, Timestamp(0), vec![draft(&format!("{n}"), "a")]).await }
-    });
+    let submits =
+        (0..64).map(|n| {
+            let (engine, interface) = (house.engine.clone(), house.interface());
+            async move {
+                engine.submit(interface, Timestamp(0), vec![draft(&format!("{n}"), "a")], Unit::Each).await
+            }
+        });
     let fates = futures::future::join_all(submits).await;
     assert!(fates.iter().all(|fates| code(fates) == "stored"));
     let commits = house.engine.status().await.unwrap().commits;
@@ -83,7 +91,38 @@ async fn an_engine_that_stops_takes_nothing_and_ends_in_order() {
     house.store("a", "a").await;
     let (store, engine, interface) = (house.store.clone(), house.engine.clone(), house.interface());
     house.stop().await.unwrap();
-    assert_eq!(code(&engine.submit(interface, Timestamp(0), vec![draft("x", "a")]).await), code::STOPPED);
+    assert_eq!(
+        code(&engine.submit(interface, Timestamp(0), vec![draft("x", "a")], Unit::Each).await),
+        code::STOPPED
+    );
     assert!(engine.status().await.is_err());
     assert!(!store.register(&portway_store::Topology::default()).await.unwrap().unclean);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_belongs_together_is_stored_together_with_its_cursor() {
+    let house = House::build(Plan::default()).await;
+    let (engine, interface) = (&house.engine, house.interface());
+    let drafts = || vec![draft("one", "a"), draft("two", "b")];
+    let unit = Unit::WithCursor(bytes::Bytes::from_static(b"2"));
+    let fates = engine.submit(interface, Timestamp(0), drafts(), unit).await;
+    assert!(matches!(&fates[..], [Fate::Stored { .. }, Fate::Stored { .. }, Fate::Kept]), "{fates:?}");
+    assert_eq!(engine.source_cursor(interface).await.unwrap(), "2");
+    let alone = Unit::WithCursor(bytes::Bytes::from_static(b"3"));
+    assert_eq!(engine.submit(interface, Timestamp(0), Vec::new(), alone).await, [Fate::Kept]);
+    assert_eq!(engine.source_cursor(interface).await.unwrap(), "3");
+    let fates = engine.submit(interface, Timestamp(0), drafts(), Unit::Whole).await;
+    assert!(matches!(&fates[..], [Fate::Stored { .. }, Fate::Stored { .. }]), "{fates:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_than_one_transaction_takes_is_refused_where_it_belongs_together() {
+    let house = House::build(Plan::default()).await;
+    let (engine, interface) = (&house.engine, house.interface());
+    let max = engine.unit_max();
+    let drafts: Vec<_> = (0..=max.messages).map(|n| draft(&format!("{n}"), "a")).collect();
+    let whole = engine.submit(interface, Timestamp(0), drafts.clone(), Unit::Whole).await;
+    assert_eq!((whole.len(), code(&whole)), (max.messages + 1, code::TOO_LARGE));
+    let each = engine.submit(interface, Timestamp(0), drafts, Unit::Each).await;
+    assert!(each.iter().all(|fate| matches!(fate, Fate::Stored { .. })));
 }

@@ -98,8 +98,8 @@ fn show_engine(text: &mut String, status: &Status) {
 }
 
 fn show_interface(text: &mut String, interface: &Interface) {
-    let _ = match &interface.listener {
-        Some(listener) => writeln!(
+    let _ = match (&interface.listener, &interface.poll) {
+        (Some(listener), _) => writeln!(
             text,
             "{}: {} on {}{}, {} of {} connections",
             interface.name,
@@ -109,7 +109,11 @@ fn show_interface(text: &mut String, interface: &Interface) {
             show::number(listener.connections),
             show::number(listener.connections_max)
         ),
-        None => writeln!(text, "{}: from routes", interface.name),
+        (None, Some(poll)) => {
+            let reason = poll.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            writeln!(text, "{}: {} {}{reason}", interface.name, poll.plugin, poll.state)
+        }
+        (None, None) => writeln!(text, "{}: from routes", interface.name),
     };
     let items = interface.items;
     if items.messages + items.refused + items.controls > 0 {

@@ -7,13 +7,11 @@ use std::sync::Arc;
 use portway_admin::views;
 use portway_config::{
     DestinationSettings, Durability, InterfaceSettings, LimitSettings, PluginUse, Project, Role,
-    SourceSettings,
 };
 use portway_engine::ports::Clock;
 use portway_engine::settings as engine;
 use portway_model::{DestinationId, GroupId, InterfaceId, Tier, code};
-use portway_net::listen::{ListenSettings, TlsFiles};
-use portway_runtime::{LoadError, OpeningError, Plugin, PluginKind, Runtime, StreamSource};
+use portway_runtime::{LoadError, OpeningError, Plugin, PluginKind, Runtime};
 use portway_store::Registered;
 
 use super::catalog::{FindError, PluginCatalog};
@@ -135,9 +133,11 @@ async fn destination(
             let opening = opening(&owner, sender, &plugin, limits);
             match plugin.kind() {
                 PluginKind::HttpSender => Target::HttpSender(plugin.http_sender(opening)?),
-                PluginKind::Sender | PluginKind::Transform | PluginKind::StreamSource => {
-                    Target::Sender(plugin.sender(opening)?)
-                }
+                PluginKind::Sender
+                | PluginKind::Transform
+                | PluginKind::StreamSource
+                | PluginKind::PollSource
+                | PluginKind::HttpSource => Target::Sender(plugin.sender(opening)?),
             }
         }
         (None, Some(target)) => Target::Route(target),
@@ -157,36 +157,6 @@ fn opening(
 ) -> portway_runtime::Opening {
     let observer = PluginObserver::new(owner.interface, owner.destination, plugin.name());
     openings::of_use(owner, plugin_use, plugin.manifest(), limits, observer)
-}
-
-/// An interface's source, opened, and who listens to it.
-pub async fn source(
-    interface: &str,
-    settings: &SourceSettings,
-    limits: &LimitSettings,
-    plugins: &mut Plugins<'_>,
-) -> Result<(StreamSource, Arc<PluginObserver>), AssembleError> {
-    let plugin = plugins.load(Role::Source, settings.plugin.value.as_str()).await?;
-    let observer = PluginObserver::new(interface, "", plugin.name());
-    let text = settings.settings.to_text();
-    let opening = openings::of_source(interface, text, plugin.manifest(), limits, observer.clone());
-    Ok((plugin.stream_source(opening)?, observer))
-}
-
-pub fn listen(settings: &SourceSettings) -> ListenSettings {
-    ListenSettings {
-        address: settings.listen.value,
-        connections_max: settings.connections_max,
-        idle_timeout: settings.idle_timeout,
-        frame_timeout: settings.frame_timeout,
-        keepalive: (!settings.keepalive.is_zero()).then_some(settings.keepalive),
-        allow: settings.allow.clone(),
-        tls: settings.tls.as_ref().map(|tls| TlsFiles {
-            certificate: tls.certificate.value.as_path().to_owned(),
-            key: tls.key.value.as_path().to_owned(),
-            clients: tls.clients.as_ref().map(|clients| clients.value.as_path().to_owned()),
-        }),
-    }
 }
 
 /// What the engine is told of the project.

@@ -8,7 +8,7 @@ use std::fs;
 use std::sync::Arc;
 
 use portway_config::{
-    At, Catalog, GrantSettings, Name, Place, PluginSettings, PluginUse, Problem, Project, Role,
+    Catalog, GrantSettings, Name, Place, PluginUse, Problem, Project, Role, SourceSettings,
 };
 use portway_model::code;
 use portway_runtime::{Manifest, PluginKind, SlotKind};
@@ -94,7 +94,9 @@ impl PluginCatalog {
 
 fn fits(kind: PluginKind, role: Role) -> bool {
     match role {
-        Role::Source => kind == PluginKind::StreamSource,
+        Role::Source => {
+            matches!(kind, PluginKind::StreamSource | PluginKind::PollSource | PluginKind::HttpSource)
+        }
         Role::Transform => kind == PluginKind::Transform,
         Role::Sender => matches!(kind, PluginKind::Sender | PluginKind::HttpSender),
     }
@@ -137,9 +139,14 @@ impl Catalog for PluginCatalog {
             .any(|role| embedded::names(*role).contains(&name))
     }
 
-    fn check_source(&self, plugin: &At<Name>, _settings: &PluginSettings) -> Vec<Problem> {
+    fn check_source(&self, source: &SourceSettings) -> Vec<Problem> {
+        let plugin = &source.plugin;
         match self.find(Role::Source, plugin.value.as_str()) {
-            Ok(_) => Vec::new(),
+            Ok(component) => {
+                let mut problems = check_grants(&component.manifest, &source.plugin_use());
+                problems.extend(check_listener(component.manifest.kind, source));
+                problems
+            }
             Err(error) => vec![Problem::new(plugin.place.clone(), error.code(), error.to_string())],
         }
     }
@@ -152,6 +159,31 @@ impl Catalog for PluginCatalog {
             }
         }
     }
+}
+
+/// A listener where there must be one, and nothing that has no effect.
+fn check_listener(kind: PluginKind, source: &SourceSettings) -> Vec<Problem> {
+    let place = &source.plugin.place;
+    let listens = matches!(kind, PluginKind::StreamSource | PluginKind::HttpSource);
+    let mut problems = Vec::new();
+    if listens && source.listen.is_none() {
+        let text = format!("source `{}` has no address to listen on", source.plugin.value);
+        let hint = "add such as `listen = \"127.0.0.1:2575\"`";
+        problems.push(Problem::new(place.clone(), code::NO_LISTENER, text).hint(hint));
+    }
+    let is_http = kind == PluginKind::HttpSource;
+    let unused = [
+        ("listen", !listens && source.listen.is_some()),
+        ("tls", !listens && source.tls.is_some()),
+        ("allow", !listens && !source.allow.is_empty()),
+        ("path", !is_http && source.path.is_some()),
+        ("auth", !is_http && source.auth.is_some()),
+    ];
+    for (option, _) in unused.into_iter().filter(|(_, is_unused)| *is_unused) {
+        let text = format!("`{option}` has no effect on a {kind} such as `{}`", source.plugin.value);
+        problems.push(Problem::new(place.clone(), code::OPTION_UNUSED, text).hint("remove it"));
+    }
+    problems
 }
 
 /// Slots without a grant, grants without a slot, grants of another type.

@@ -1,7 +1,6 @@
 //! What the local API asks of a running engine, answered from its parts.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,22 +14,14 @@ use portway_config::{DestinationSettings, InterfaceSettings, Project};
 use portway_engine::EngineHandle;
 use portway_engine::ports::Clock;
 use portway_model::{DestinationId, MessageId, code};
-use portway_sources::DriverHandle;
 use portway_store::{ActionOutcome, ListMessages, MessageView, QueueView, Store, StoreError};
 use portway_store_sqlite::SqliteStore;
 
 use super::clock::SystemClock;
 use super::latency::LatencyCounts;
 use super::names::Names;
-use super::observer::PluginObserver;
 use super::picture;
-
-/// What is seen of an interface that listens.
-pub struct InterfaceParts {
-    pub driver: DriverHandle,
-    pub address: SocketAddr,
-    pub observer: Arc<PluginObserver>,
-}
+use super::sources::SourceParts;
 
 /// The deliveries' times, by destination.
 pub type Latencies = HashMap<DestinationId, Arc<LatencyCounts>>;
@@ -42,7 +33,7 @@ pub struct EngineControl {
     engine: EngineHandle,
     store: Arc<SqliteStore>,
     /// In the order of the project's interfaces; none: only routes lead to it.
-    parts: Vec<Option<InterfaceParts>>,
+    parts: Vec<Option<SourceParts>>,
     plugins: Vec<views::Plugin>,
     latencies: Latencies,
     started_at: Time,
@@ -56,7 +47,7 @@ impl EngineControl {
         names: Names,
         engine: EngineHandle,
         store: Arc<SqliteStore>,
-        parts: Vec<Option<InterfaceParts>>,
+        parts: Vec<Option<SourceParts>>,
         (plugins, latencies): (Vec<views::Plugin>, Latencies),
     ) -> Self {
         EngineControl {
@@ -89,7 +80,7 @@ impl EngineControl {
     fn interface(
         &self,
         interface: &InterfaceSettings,
-        parts: Option<&InterfaceParts>,
+        parts: Option<&SourceParts>,
         engine: &portway_engine::Status,
         queues: &HashMap<DestinationId, QueueView>,
     ) -> views::Interface {
@@ -102,20 +93,30 @@ impl EngineControl {
             let latency = self.latencies.get(&id).map(|counts| counts.view()).unwrap_or_default();
             Some(views::Destination { latency, ..view })
         });
-        let source = parts.map(|parts| parts.driver.status());
+        let source = parts.map(|parts| parts.handle.status());
         let refusals = source.as_ref().map(picture::refusals);
         views::Interface {
             name: name.to_owned(),
-            listener: parts.zip(source.as_ref()).zip(interface.source.as_ref()).map(
-                |((parts, source), settings)| views::Listener {
+            listener: parts.zip(interface.source.as_ref()).and_then(|(parts, settings)| {
+                let source = source.as_ref()?;
+                Some(views::Listener {
                     plugin: settings.plugin.value.as_str().to_owned(),
-                    address: parts.address.to_string(),
+                    address: parts.handle.address()?.to_string(),
                     tls: settings.tls.is_some(),
                     connections: source.connections,
                     connections_max: source.connections_max,
                     accepted: source.connections_total,
-                },
-            ),
+                })
+            }),
+            poll: parts.zip(interface.source.as_ref()).and_then(|(parts, settings)| {
+                let status = parts.handle.poll()?;
+                Some(views::Poll {
+                    plugin: settings.plugin.value.as_str().to_owned(),
+                    state: status.state.as_str().to_owned(),
+                    reason: status.state.failure().map(ToString::to_string),
+                    polled_at: status.polled_at.map(Time),
+                })
+            }),
             items: source.as_ref().map(items).unwrap_or_default(),
             refusals: refusals.unwrap_or_default(),
             notices: parts.map(|parts| parts.observer.notices()).unwrap_or_default(),
@@ -301,8 +302,8 @@ impl Control for EngineControl {
 }
 
 /// Those whose bytes were kept, then connections that never got as far, by reason.
-fn refusals_of(interface: &str, parts: &InterfaceParts) -> Vec<views::Refused> {
-    let kept = parts.driver.refusals().into_iter().map(|refusal| views::Refused {
+fn refusals_of(interface: &str, parts: &SourceParts) -> Vec<views::Refused> {
+    let kept = parts.handle.refusals().into_iter().map(|refusal| views::Refused {
         interface: interface.to_owned(),
         reason: refusal.failure.code.clone(),
         count: 1,
@@ -310,7 +311,7 @@ fn refusals_of(interface: &str, parts: &InterfaceParts) -> Vec<views::Refused> {
         peer: Some(refusal.peer.to_string()),
         text: Some(format!("{}\n{}", refusal.failure.text, refusal.shown())),
     });
-    let status = parts.driver.status();
+    let status = parts.handle.status();
     let counted = status.connections_refused.into_iter().map(|(reason, count)| views::Refused {
         interface: interface.to_owned(),
         reason,

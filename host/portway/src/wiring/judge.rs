@@ -26,17 +26,9 @@ pub async fn settings_problems(project: &Project, catalog: &PluginCatalog) -> Ve
     for interface in &project.interfaces {
         let name = interface.name.as_str();
         if let Some(source) = &interface.source {
-            let plugin = &source.plugin;
-            if let Some(loaded) =
-                load(&mut plugins, Role::Source, plugin.value.as_str(), &plugin.place, &mut problems).await
-            {
-                let text = source.settings.to_text();
-                let observer = std::sync::Arc::new(Unobserved);
-                let opening = openings::of_source(name, text, loaded.manifest(), &project.limits, observer);
-                if let Ok(opened) = loaded.stream_source(opening) {
-                    problems.extend(refused(opened.check().await, &source.settings, &plugin.place));
-                }
-            }
+            let owner = Owner { interface: name, destination: "" };
+            let plugin_use = source.plugin_use();
+            problems.extend(of_use(project, &owner, Role::Source, &plugin_use, &mut plugins).await);
         }
         for destination in &interface.destinations {
             let owner = Owner { interface: name, destination: destination.name.value.as_str() };
@@ -72,7 +64,15 @@ async fn of_use(
             check(loaded.http_sender(opening), async |opened| opened.check().await).await
         }
         PluginKind::Sender => check(loaded.sender(opening), async |opened| opened.check().await).await,
-        PluginKind::StreamSource => Ok(()),
+        PluginKind::StreamSource => {
+            check(loaded.stream_source(opening), async |opened| opened.check().await).await
+        }
+        PluginKind::PollSource => {
+            check(loaded.poll_source(opening), async |opened| opened.check().await).await
+        }
+        PluginKind::HttpSource => {
+            check(loaded.http_source(opening), async |opened| opened.check().await).await
+        }
     };
     problems.extend(refused(checked, &plugin_use.settings, &plugin.place));
     problems

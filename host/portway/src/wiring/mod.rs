@@ -16,6 +16,7 @@ mod observer;
 mod openings;
 mod picture;
 mod running;
+mod sources;
 mod threads;
 
 pub use catalog::PluginCatalog;

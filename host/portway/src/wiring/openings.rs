@@ -21,7 +21,7 @@ pub struct Owner<'a> {
     pub destination: &'a str,
 }
 
-/// The opening of a transform or a sender.
+/// The opening of a plugin for its owner.
 pub fn of_use(
     owner: &Owner<'_>,
     plugin_use: &PluginUse,
@@ -49,26 +49,6 @@ pub fn of_use(
             Isolation::Shared => portway_runtime::Isolation::Shared,
             Isolation::Call => portway_runtime::Isolation::Call,
         },
-        observer,
-    }
-}
-
-/// The opening of a source.
-pub fn of_source(
-    interface: &str,
-    settings: String,
-    manifest: &Manifest,
-    limits: &LimitSettings,
-    observer: Arc<dyn Observer>,
-) -> Opening {
-    Opening {
-        origin: interface.to_owned(),
-        destination: String::new(),
-        settings,
-        attributes: engine_attributes(),
-        grants: Grants::default(),
-        limits: call_limits(manifest, limits),
-        isolation: portway_runtime::Isolation::Shared,
         observer,
     }
 }

@@ -14,10 +14,8 @@ use portway_engine::ports::Clock;
 use portway_engine::{Engine, EngineError, EngineHandle, EngineParts, LastEnd};
 use portway_model::code;
 use portway_net::http::Connector;
-use portway_net::listen::{ListenError, Listener};
+use portway_net::listen::ListenError;
 use portway_runtime::{CompileMode, Runtime, RuntimeError, RuntimeSettings};
-use portway_sources::adapters::{EngineIntake, PluginCodec};
-use portway_sources::{Budget, Counters, Driver, DriverHandle, SourceLimits};
 use portway_store::{Store, StoreError};
 use portway_store_sqlite::{OpenError, SqliteSettings, SqliteStore};
 use tokio::sync::watch;
@@ -26,9 +24,9 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::assemble::{self, AssembleError, Plugins};
 use super::catalog::PluginCatalog;
 use super::clock::SystemClock;
-use super::control::{EngineControl, InterfaceParts};
+use super::control::EngineControl;
 use super::names::{self, Names};
-use super::observer::PluginObserver;
+use super::sources::{self, SourceParts, Surroundings};
 use super::threads::Threads;
 
 /// Hidden command by which this binary compiles a component in a child of its own.
@@ -59,6 +57,8 @@ pub enum StartError {
         #[source]
         source: ListenError,
     },
+    #[error("interface `{interface}` has no address to listen on")]
+    NoListener { interface: String },
     #[error("the engine cannot start")]
     Engine(#[from] EngineError),
     #[error("the admin API cannot start")]
@@ -81,6 +81,7 @@ impl StartError {
             StartError::Runtime(error) => error.code(),
             StartError::Assemble(error) => error.code(),
             StartError::Listen { source, .. } => source.code(),
+            StartError::NoListener { .. } => code::NO_LISTENER,
             StartError::Engine(error) => error.code(),
             StartError::Admin(error) => error.code(),
             StartError::Panic(_) => code::ENGINE_PANIC,
@@ -98,6 +99,7 @@ impl StartError {
             | StartError::Runtime(_)
             | StartError::Assemble(_)
             | StartError::Listen { .. }
+            | StartError::NoListener { .. }
             | StartError::Engine(_)
             | StartError::Admin(_)
             | StartError::Panic(_)
@@ -122,16 +124,6 @@ pub struct Running {
     _threads: Threads,
 }
 
-type SourceDriver = Driver<EngineIntake, PluginCodec>;
-
-/// What an interface's source needs before the engine runs.
-struct Bound {
-    interface: usize,
-    listener: Listener,
-    codec: PluginCodec,
-    observer: Arc<PluginObserver>,
-}
-
 impl Running {
     /// Opens the store, loads the plugins, listens, and recovers what waits. Sources accept when
     /// this returns.
@@ -149,7 +141,7 @@ impl Running {
         let delivery = assemble::delivery(&project, &mut plugins, &names, of_store).await?;
         let latencies = delivery.latencies();
         let threads = Threads::start().map_err(StartError::Threads)?;
-        let bound = bind_sources(&project, &mut plugins, &threads).await?;
+        let bound = sources::bind(&project, &mut plugins, &names, &threads).await?;
         let plugin_views = plugins.views(&project);
         let settings = assemble::engine_settings(&project, &registered);
         let parts =
@@ -161,12 +153,15 @@ impl Running {
         let (stop_sources, sources_stopped) = watch::channel(false);
         let (stop_background, background_stopped) = watch::channel(false);
         let mut drivers = JoinSet::new();
-        let mut parts: Vec<Option<InterfaceParts>> = project.interfaces.iter().map(|_| None).collect();
-        let budget = Budget::new(project.limits.intake_bytes_max.as_usize());
-        for source in bound {
-            let interface = source.interface;
-            let (driver, part) = drive(&project, source, &engine, &names, (budget.clone(), clock.clone()));
-            drivers.spawn_on(driver.run(asked(sources_stopped.clone())), threads.sources());
+        let mut parts: Vec<Option<SourceParts>> = project.interfaces.iter().map(|_| None).collect();
+        let around = Surroundings {
+            project: &project,
+            engine: &engine,
+            threads: &threads,
+            clock: clock.clone(),
+            stop: sources_stopped,
+        };
+        for (interface, part) in bound.run(&around, &mut drivers) {
             if let Some(slot) = parts.get_mut(interface) {
                 *slot = Some(part);
             }
@@ -270,45 +265,4 @@ fn runtime(project: &Project, data: &Path) -> Result<Runtime, StartError> {
         ..RuntimeSettings::default()
     };
     Ok(Runtime::new(settings)?)
-}
-
-async fn bind_sources(
-    project: &Project,
-    plugins: &mut Plugins<'_>,
-    threads: &Threads,
-) -> Result<Vec<Bound>, StartError> {
-    let mut bound = Vec::new();
-    for (index, interface) in project.interfaces.iter().enumerate() {
-        let Some(settings) = &interface.source else {
-            continue;
-        };
-        let name = interface.name.as_str();
-        let (source, observer) = assemble::source(name, settings, &project.limits, plugins).await?;
-        let listener = threads
-            .listen(assemble::listen(settings))
-            .map_err(|source| StartError::Listen { interface: name.to_owned(), source })?;
-        bound.push(Bound { interface: index, listener, codec: PluginCodec::new(source), observer });
-    }
-    Ok(bound)
-}
-
-fn drive(
-    project: &Project,
-    source: Bound,
-    engine: &EngineHandle,
-    names: &Names,
-    (budget, clock): (Budget, Arc<SystemClock>),
-) -> (SourceDriver, InterfaceParts) {
-    let limits = SourceLimits {
-        message_bytes_max: project.limits.message_bytes_max.as_usize(),
-        stop_timeout: project.limits.stop_timeout,
-        ..SourceLimits::default()
-    };
-    let name = project.interfaces.get(source.interface).map(|interface| interface.name.as_str());
-    let id = name.and_then(|name| names.interface(name)).unwrap_or_default();
-    let address = source.listener.local_addr();
-    let intake = EngineIntake::new(engine.clone(), id);
-    let (driver, handle): (SourceDriver, DriverHandle) =
-        Driver::new(source.listener, source.codec, intake, limits, (budget, Counters::new(), clock));
-    (driver, InterfaceParts { driver: handle, address, observer: source.observer })
 }

@@ -21,6 +21,7 @@ use super::deliver::Delivery;
 pub struct Threads {
     engine: Background,
     sources: Background,
+    polls: Background,
     deliveries: Background,
 }
 
@@ -38,12 +39,14 @@ struct Apart {
 }
 
 impl Threads {
-    /// One for the engine, half as many for sources as there are processors, and as many for deliveries.
+    /// One for the engine, one for sources that poll, half as many for
+    /// other sources as there are processors, and as many for deliveries.
     pub fn start() -> io::Result<Threads> {
         let processors = available_parallelism().map_or(1, usize::from);
         Ok(Threads {
             engine: Background::start("engine", 1)?,
             sources: Background::start("source", processors.div_ceil(2))?,
+            polls: Background::start("poll", 1)?,
             deliveries: Background::start("delivery", processors)?,
         })
     }
@@ -56,6 +59,12 @@ impl Threads {
     /// Where sources run.
     pub fn sources(&self) -> &Handle {
         &self.sources.handle
+    }
+
+    /// Where sources run that look for messages by themselves: a file of a million records must not
+    /// keep a peer waiting for its answer.
+    pub fn polls(&self) -> &Handle {
+        &self.polls.handle
     }
 
     /// Listens there. The sockets of a source belong to these threads from the first.

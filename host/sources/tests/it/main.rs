@@ -8,4 +8,6 @@ mod fakes;
 mod faults;
 mod house;
 mod limits;
+mod poll;
 mod stops;
+mod web;

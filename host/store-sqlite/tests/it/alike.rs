@@ -13,7 +13,7 @@ use portway_model::{
 use portway_store::memory::MemoryStore;
 use portway_store::{
     Action, ActionKind, Attempted, DedupeWindow, DeliveryResult, Durability, ListMessages, NewDelivery,
-    NewMessage, Registration, Settled, Store, Suspect, Topology, WriteBatch,
+    NewMessage, Registration, Settled, SourceCursor, Store, Suspect, Topology, WriteBatch,
 };
 
 use crate::harness::{Folder, NOW, message};
@@ -91,6 +91,11 @@ fn result(dice: &mut Dice, last: u64, now: Timestamp) -> DeliveryResult {
     }
 }
 
+fn cursor(dice: &mut Dice) -> SourceCursor {
+    let interface = InterfaceId(1 + dice.below(2) as u32);
+    SourceCursor { interface, cursor: vec![7; dice.below(9) as usize].into() }
+}
+
 fn batch(dice: &mut Dice, mark: u64, last: u64, now: Timestamp) -> WriteBatch {
     let some = |dice: &mut Dice| if dice.one_in(8) { 70 + dice.below(80) } else { dice.below(7) };
     let messages = some(dice);
@@ -117,6 +122,7 @@ fn batch(dice: &mut Dice, mark: u64, last: u64, now: Timestamp) -> WriteBatch {
         now,
         durability: if dice.one_in(2) { Durability::Strict } else { Durability::Relaxed },
         messages: (0..messages).map(|_| new_message(dice, now)).collect(),
+        cursors: (0..dice.below(3)).map(|_| cursor(dice)).collect(),
         results: (0..results).map(|_| result(dice, last, now)).collect(),
         actions: (0..dice.below(3)).map(|_| action(dice)).collect(),
         suspects: (0..dice.below(3)).map(|_| suspect(dice)).collect(),
@@ -138,6 +144,11 @@ async fn told(store: &dyn Store, last: u64, now: Timestamp) -> String {
         told +=
             &format!("{to} due {:?}\n", store.read_due(to, now + Duration::from_secs(25), 9).await.unwrap());
         told += &format!("{to} next {:?}\n", store.next_due(to, now).await.unwrap());
+    }
+    let all: Vec<DestinationId> = (0..=DESTINATIONS).map(|n| DestinationId(n as u32)).collect();
+    told += &format!("pending {}\n", store.count_pending(&all, 17).await.unwrap());
+    for n in 0..3 {
+        told += &format!("cursor {:?}\n", store.source_cursor(InterfaceId(n)).await.unwrap());
     }
     told += &format!("{:?}\n", store.list_queues().await.unwrap());
     let all: Vec<MessageId> = (last.saturating_sub(50)..=last + 1).map(MessageId).collect();

@@ -29,6 +29,7 @@ pub(super) struct State {
     pub(super) attempts: BTreeMap<(MessageId, DestinationId, Round, AttemptNo), AttemptView>,
     pub(super) actions: BTreeMap<MessageId, Vec<ActionView>>,
     dedupe: BTreeMap<(InterfaceId, Key), Remembered>,
+    pub(super) cursors: BTreeMap<InterfaceId, Bytes>,
     suspects: BTreeMap<(MessageId, DestinationId), u32>,
     last_id: MessageId,
     /// The mark and the outcome of the newest write.
@@ -94,8 +95,11 @@ impl State {
 
     pub(super) fn write(&mut self, batch: &WriteBatch) -> Result<WriteOutcome, StoreError> {
         self.numbers.check(batch)?;
+        let messages = batch.messages.iter().map(|message| self.store_message(message, batch.now)).collect();
+        let cursors = batch.cursors.iter().map(|new| (new.interface, new.cursor.clone()));
+        self.cursors.extend(cursors);
         let outcome = WriteOutcome {
-            messages: batch.messages.iter().map(|message| self.store_message(message, batch.now)).collect(),
+            messages,
             results: batch.results.iter().map(|result| self.settle(result, batch.now)).collect(),
             actions: batch.actions.iter().map(|action| self.act(action, batch.now)).collect(),
             suspects: batch.suspects.iter().map(|suspect| self.suspect(suspect)).collect(),

@@ -13,6 +13,11 @@ use crate::{
 type Queue = BTreeSet<(DestinationId, Lane, MessageId)>;
 
 impl State {
+    pub(super) fn count_pending(&self, destinations: &[DestinationId], limit: u32) -> u32 {
+        let pending = self.queue.iter().filter(|(destination, _, _)| destinations.contains(destination));
+        u32::try_from(pending.take(limit as usize).count()).unwrap_or(limit)
+    }
+
     pub(super) fn destinations_with_work(&self) -> Vec<DestinationId> {
         let mut destinations: Vec<_> = self.queue.iter().map(|(destination, ..)| *destination).collect();
         destinations.dedup();

@@ -36,6 +36,8 @@ pub struct Auditor {
     by_content: BTreeMap<Content, Vec<MessageId>>,
     pub ledgers: BTreeMap<DestinationId, Ledger>,
     submissions: BTreeMap<Ticket, Submitted>,
+    /// Handed over with a cursor: stored once, whatever happens.
+    once: BTreeSet<Content>,
     runs: BTreeMap<RunId, Vec<(MessageId, u32)>>,
     /// Stored since the last flush.
     unflushed: BTreeSet<MessageId>,
@@ -57,6 +59,8 @@ struct Submitted {
     bodies: Vec<Bytes>,
     /// They may have been stored before.
     is_repeat: bool,
+    /// All are stored, or none, and a cursor with them.
+    is_whole: bool,
 }
 
 impl Auditor {
@@ -70,6 +74,7 @@ impl Auditor {
             by_content: BTreeMap::new(),
             ledgers,
             submissions: BTreeMap::new(),
+            once: BTreeSet::new(),
             runs: BTreeMap::new(),
             unflushed: BTreeSet::new(),
             suspects: BTreeSet::new(),
@@ -83,19 +88,49 @@ impl Auditor {
 
     pub fn submitted(&mut self, ticket: Ticket, interface: InterfaceId, drafts: &[Draft], is_repeat: bool) {
         let bodies = drafts.iter().map(|draft| draft.body.clone()).collect();
-        self.submissions.insert(ticket, Submitted { interface, bodies, is_repeat });
+        self.submissions.insert(ticket, Submitted { interface, bodies, is_repeat, is_whole: false });
+    }
+
+    /// Messages that come with a cursor.
+    pub fn submitted_whole(&mut self, ticket: Ticket, interface: InterfaceId, drafts: &[Draft]) {
+        self.once.extend(contents(drafts));
+        let bodies = drafts.iter().map(|draft| draft.body.clone()).collect();
+        self.submissions.insert(ticket, Submitted { interface, bodies, is_repeat: false, is_whole: true });
+    }
+
+    /// Whether messages whose fate was not known are stored, as their source sees it.
+    pub fn found_out(&self, drafts: &[Draft], was_stored: bool) -> Verdict {
+        match contents(drafts).find(|content| self.by_content.contains_key(content) != was_stored) {
+            // Removed by age in the meantime.
+            Some(content) if was_stored && self.was_pruned(content) => Ok(()),
+            Some(content) => Err(format!("{content:?}: the cursor says stored: {was_stored}")),
+            None => Ok(()),
+        }
+    }
+
+    fn was_pruned(&self, content: Content) -> bool {
+        let mut bodies = self.pruned.values().filter_map(|shadow| content::read(&shadow.body));
+        bodies.any(|(other, _)| other == content)
     }
 
     /// Rule 1: what is acknowledged is stored, and flushed where its interface says so.
     pub fn answered(&mut self, ticket: Ticket, fates: &[Fate]) -> Verdict {
         let submitted = self.submissions.remove(&ticket).ok_or("an answer to nobody")?;
-        if submitted.bodies.len() != fates.len() {
+        if submitted.bodies.len() + usize::from(submitted.is_whole) != fates.len() {
             return Err(format!("{} fates for {} messages", fates.len(), submitted.bodies.len()));
+        }
+        let refused = fates.iter().filter(|fate| matches!(fate, Fate::NotStored { .. })).count();
+        if submitted.is_whole && refused > 0 && refused < fates.len() {
+            return Err(format!("{refused} of {} that belong together are refused", fates.len()));
+        }
+        if submitted.is_whole && refused == 0 && fates.last() != Some(&Fate::Kept) {
+            return Err("the cursor has no fate".into());
         }
         for (body, fate) in submitted.bodies.iter().zip(fates) {
             match fate {
                 Fate::Stored { id, .. } => self.acknowledged(*id, body, submitted.interface)?,
                 Fate::Duplicate { of, .. } => self.acknowledged(*of, body, submitted.interface)?,
+                Fate::Kept => return Err("a message is answered as a cursor".into()),
                 Fate::NotStored { code, .. } => {
                     let (content, _) = content::read(body).ok_or("no content")?;
                     if !submitted.is_repeat && self.by_content.contains_key(&content) {
@@ -149,4 +184,8 @@ impl Auditor {
             ledger.is_stopped = true;
         }
     }
+}
+
+fn contents(drafts: &[Draft]) -> impl Iterator<Item = Content> {
+    drafts.iter().filter_map(|draft| content::read(&draft.body).map(|(content, _)| content))
 }

@@ -59,7 +59,11 @@ impl Auditor {
         if durability == Durability::Relaxed {
             self.unflushed.insert(*id);
         }
-        self.by_content.entry(content).or_default().push(*id);
+        let same = self.by_content.entry(content).or_default();
+        same.push(*id);
+        if same.len() > 1 && self.once.contains(&content) {
+            return Err(format!("{content:?} came with a cursor and is stored twice"));
+        }
         let shadow = Shadow { interface: message.interface, body, is_acknowledged: false, duties };
         if self.messages.insert(*id, shadow).is_some() {
             return Err(format!("message {id} is stored twice"));

@@ -2,21 +2,24 @@
 
 use std::time::Duration;
 
-use portway_engine::{Event, Fate, Submission, Ticket};
+use portway_engine::{Event, Fate, Submission, Ticket, Unit};
 use portway_model::{Draft, Key};
 use rand::RngExt;
 
-use super::{Phase, Task, World};
+use super::pollers::Position;
+use super::{Phase, Step, Task, World};
 use crate::auditor::Death;
 use crate::content::{self, Content};
 
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Client {
-    interface: usize,
-    waits_for: Option<Ticket>,
+    pub(super) interface: usize,
+    pub(super) waits_for: Option<Ticket>,
     /// What it sent last, while it does not know that it was stored.
-    unsure: Vec<Draft>,
+    pub(super) unsure: Vec<Draft>,
+    /// Of a source with a cursor.
+    pub(super) position: Option<Position>,
 }
 
 impl World {
@@ -25,32 +28,41 @@ impl World {
             self.scenario.interfaces.iter().enumerate().filter(|(_, interface)| !interface.is_target);
         let sources: Vec<usize> = sources.map(|(number, _)| number).collect();
         for interface in sources {
-            for _ in 0..self.scenario.clients {
-                self.clients.push(Client { interface, waits_for: None, unsure: Vec::new() });
+            let has_poller = self.rng.random_bool(0.4);
+            for n in 0..self.scenario.clients {
+                let position = (has_poller && n == 0).then(Position::default);
+                self.clients.push(Client { interface, waits_for: None, unsure: Vec::new(), position });
                 let number = self.clients.len() - 1;
                 self.client_pauses(number);
             }
         }
     }
 
-    fn client_pauses(&mut self, number: usize) {
+    pub(super) fn client_pauses(&mut self, number: usize) {
         let longest = if self.rng.random_bool(0.1) { 2_000_000 } else { 5_000 };
         let after = Duration::from_micros(self.rng.random_range(0..longest));
         self.later(after, Task::Client(number));
     }
 
-    pub(super) fn client_sends(&mut self, number: usize) {
-        let Some(client) = self.clients.get(number) else { return };
+    pub(super) fn client_sends(&mut self, number: usize) -> Step {
+        let Some(client) = self.clients.get(number) else { return Ok(()) };
         if client.waits_for.is_some() || self.left == 0 {
-            return;
+            return Ok(());
         }
         if self.core.is_none() {
-            return self.client_pauses(number);
+            self.client_pauses(number);
+            return Ok(());
         }
         let (source, is_unsure) = (client.interface, !client.unsure.is_empty());
-        let Some(interface) = self.registered.interfaces.get(source).map(|(id, _)| *id) else { return };
+        let has_position = client.position.is_some();
+        let Some(interface) = self.registered.interfaces.get(source).map(|(id, _)| *id) else {
+            return Ok(());
+        };
         self.left -= 1;
         self.something_happens();
+        if has_position {
+            return self.poller_sends(number, interface);
+        }
         let repeats = is_unsure && self.rng.random_bool(0.7);
         let drafts = if repeats { self.unsure(number) } else { self.drafts(source) };
         let bytes = drafts.iter().map(|draft| draft.body.len()).sum();
@@ -65,20 +77,19 @@ impl World {
                     client.unsure.clone_from(&drafts);
                 }
                 let (received_at, came_at) = (self.now().wall, self.now().monotonic);
-                self.submit(Submission { ticket, interface, received_at, came_at, drafts, permit });
+                let unit = Unit::Each;
+                let submission = Submission { interface, received_at, came_at, drafts, unit, permit };
+                self.tell(Event::Submit { ticket, submission });
             }
         }
-    }
-
-    fn submit(&mut self, submission: Submission) {
-        self.tell(Event::Submit(submission));
+        Ok(())
     }
 
     fn unsure(&mut self, number: usize) -> Vec<Draft> {
         self.clients.get_mut(number).map(|client| std::mem::take(&mut client.unsure)).unwrap_or_default()
     }
 
-    fn drafts(&mut self, source: usize) -> Vec<Draft> {
+    pub(super) fn drafts(&mut self, source: usize) -> Vec<Draft> {
         let has_dedupe =
             self.scenario.interfaces.get(source).is_some_and(|source| source.dedupe_window.is_some());
         let count = if self.rng.random_bool(0.7) { 1 } else { self.rng.random_range(1..8) };
@@ -97,7 +108,9 @@ impl World {
         let Some(number) = self.clients.iter().position(|client| client.waits_for == Some(ticket)) else {
             return;
         };
-        if let Some(client) = self.clients.get_mut(number) {
+        if self.clients.get(number).is_some_and(|client| client.position.is_some()) {
+            self.poller_answered(number, fates);
+        } else if let Some(client) = self.clients.get_mut(number) {
             client.waits_for = None;
             let is_stored = |fate: &Fate| !matches!(fate, Fate::NotStored { .. });
             let mut fates = fates.iter();

@@ -1,21 +1,75 @@
-//! Items as a source hands them over, checked and with their bytes.
+//! What all kinds of sources share: items as a source hands them over, checked and with their
+//! bytes, and what becomes of them.
 //!
 //! A message's spans lie within the input that is kept and was fed, rising and apart: bytes of
 //! a message are the peer's, byte for byte.
 
 use bytes::{Bytes, BytesMut};
 use portway_bindings::portway::plugin::types as wit;
-use portway_model::{Draft, Timestamp};
+use portway_model::{Draft, Failure, Later, MessageId, Timestamp};
 
 use crate::convert::{Lie, attributes_in, blob_in, failure_in, key_in, number_in, ticket_in};
+use crate::fault::{CallError, Fault};
 use crate::guest::Guest;
 use crate::kept::Kept;
-use crate::stream_source::SourceItem;
 
 /// Items of one step may name bytes more than once, but not without end.
 const NAMED_TIMES_MAX: usize = 4;
 /// What may be named in any case.
 const NAMED_BYTES_MIN: usize = 1 << 20;
+
+/// What a source found, in the order it was received.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceItem {
+    Message {
+        draft: Draft,
+        ticket: Bytes,
+    },
+    /// Input that became no message.
+    Refused {
+        failure: Failure,
+        ticket: Bytes,
+    },
+    /// A part of the protocol that carries no message but wants an answer.
+    Control {
+        ticket: Bytes,
+    },
+}
+
+/// What became of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    pub fate: Fate,
+    pub ticket: Bytes,
+}
+
+/// What became of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Stored(MessageId),
+    /// The message it repeats.
+    Duplicate(MessageId),
+    NotStored(Later),
+    /// It was a refusal or a control item.
+    Noted,
+}
+
+/// Why a connection or a request does not go on, or why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The plugin refused the connection, its bytes or the request.
+    #[error("the source refused: {0}")]
+    Refused(Failure),
+    #[error("the source refused its settings: {0}")]
+    Open(Failure),
+    #[error("{0}")]
+    Fault(Box<Fault>),
+    #[error("no instance of the source became free in time")]
+    Busy,
+    /// It ended with an earlier call.
+    #[error("the connection has ended")]
+    Closed,
+}
 
 /// Reads the items of a step that was given input up to `fed`.
 pub(crate) fn items_in(
@@ -95,4 +149,34 @@ fn spans_in(kept: &Kept, fed: u64, named_left: &mut usize, spans: &[wit::Span]) 
         body.extend_from_slice(&cut(span)?);
     }
     Ok(body.freeze())
+}
+
+/// As a guest sees them.
+pub(crate) fn receipts_of(receipts: Vec<Receipt>) -> Vec<wit::Receipt> {
+    receipts.into_iter().map(receipt_of).collect()
+}
+
+fn receipt_of(receipt: Receipt) -> wit::Receipt {
+    let fate = match receipt.fate {
+        Fate::Stored(id) => wit::Fate::Stored(id.0),
+        Fate::Duplicate(id) => wit::Fate::Duplicate(id.0),
+        Fate::NotStored(later) => wit::Fate::NotStored(wit::Later {
+            failure: wit::Failure { code: later.failure.code, text: later.failure.text },
+            after_ms: later.after_ms,
+        }),
+        Fate::Noted => wit::Fate::Noted,
+    };
+    wit::Receipt { fate, ticket: receipt.ticket.into() }
+}
+
+impl From<CallError> for SourceError {
+    fn from(error: CallError) -> SourceError {
+        match error {
+            CallError::Open(failure) => SourceError::Open(failure),
+            CallError::Fault(fault) => SourceError::Fault(fault),
+            CallError::Busy => SourceError::Busy,
+            // A source has no way to say it while it is opened.
+            CallError::Trouble(_) => SourceError::Closed,
+        }
+    }
 }
