@@ -1,0 +1,128 @@
+//! Where a body is written: small ones in memory, large ones to the host as they grow, and none beyond
+//! a limit.
+//!
+//! Writing never fails; what went wrong is told at the end, so that writers need no `?` behind every
+//! comma. Whoever writes in a long loop asks [`Output::is_over`].
+
+use std::io::{self, Write};
+
+use portway_sdk::{Body, BodyWriter, Problem, ResultExt};
+
+/// Bytes that one message may become. A few bytes of a message can stand for many of a document, such
+/// as the names of columns in each record.
+pub const OUTPUT_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes in memory above which they are handed on.
+const CHUNK_BYTES: usize = 256 * 1024;
+
+/// A body that is being written.
+#[derive(Debug)]
+pub struct Output {
+    waiting: Vec<u8>,
+    /// Begun where the body is large.
+    writer: Option<BodyWriter>,
+    /// Bytes that may still be written.
+    left: usize,
+    failed: Option<Problem>,
+    bytes_max: usize,
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Output::new(OUTPUT_BYTES_MAX)
+    }
+}
+
+impl Output {
+    /// Nothing written yet, and so many bytes at most.
+    pub fn new(bytes_max: usize) -> Output {
+        Output { waiting: Vec::new(), writer: None, left: bytes_max, failed: None, bytes_max }
+    }
+
+    /// Writes bytes as they are.
+    #[inline]
+    pub fn push(&mut self, bytes: &[u8]) {
+        match self.left.checked_sub(bytes.len()) {
+            Some(left) if self.failed.is_none() => self.left = left,
+            _ => return self.refuse(),
+        }
+        self.waiting.extend_from_slice(bytes);
+        if self.waiting.len() > CHUNK_BYTES {
+            self.hand_on();
+        }
+    }
+
+    /// Nothing more is taken, and [`Output::finish`] will say why.
+    pub fn is_over(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    /// The body.
+    pub fn finish(mut self) -> Result<Body, Problem> {
+        if let Some(problem) = self.failed.take() {
+            return Err(problem);
+        }
+        let Some(mut writer) = self.writer.take() else { return Ok(Body::Inline(self.waiting)) };
+        writer.write_all(&self.waiting).retry("blobs")?;
+        writer.finish().retry("blobs")
+    }
+
+    #[cold]
+    fn refuse(&mut self) {
+        let text = format!("the output would be larger than {} bytes", self.bytes_max);
+        self.failed.get_or_insert_with(|| Problem::quarantine("too-large", text));
+    }
+
+    #[cold]
+    fn hand_on(&mut self) {
+        let written = self.writer.get_or_insert_with(BodyWriter::new).write_all(&self.waiting);
+        if let Err(problem) = written.retry("blobs") {
+            self.failed.get_or_insert(problem);
+        }
+        self.waiting.clear();
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.push(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(bytes_max: usize, count: usize) -> Result<Body, Problem> {
+        let mut output = Output::new(bytes_max);
+        for _ in 0..count {
+            output.push(b"0123456789");
+        }
+        output.finish()
+    }
+
+    #[test]
+    fn every_byte_arrives_however_many_there_are() {
+        for count in [0, 1, 30_000, 100_000] {
+            let bytes = written(OUTPUT_BYTES_MAX, count).unwrap().into_bytes().unwrap();
+            assert_eq!(bytes, b"0123456789".repeat(count));
+        }
+    }
+
+    #[test]
+    fn a_byte_beyond_the_limit_is_refused_with_a_sentence() {
+        assert!(written(100, 10).is_ok());
+        let problem = written(100, 11).unwrap_err();
+        assert_eq!(problem, Problem::quarantine("too-large", "the output would be larger than 100 bytes"));
+        let mut output = Output::new(5);
+        output.push(b"123456");
+        assert!(output.is_over());
+        output.push(b"1");
+        assert!(output.finish().is_err(), "what is left out is not forgotten");
+    }
+}

@@ -1,0 +1,95 @@
+//! Writing JSON on one line. Commas are the caller's.
+
+use crate::{Output, Value};
+
+impl Output {
+    /// A string with its quotes.
+    pub fn push_text(&mut self, text: &str) {
+        self.push(b"\"");
+        let bytes = text.as_bytes();
+        let mut rest = bytes;
+        while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)) {
+            let (clean, special) = rest.split_at(at);
+            self.push(clean);
+            let Some((byte, after)) = special.split_first() else { break };
+            self.push_escaped(*byte);
+            rest = after;
+        }
+        self.push(rest);
+        self.push(b"\"");
+    }
+
+    /// The name of a member with its colon.
+    pub fn push_name(&mut self, name: &str) {
+        self.push_text(name);
+        self.push(b":");
+    }
+
+    /// A value of a message.
+    pub fn push_value(&mut self, value: &Value<'_>) {
+        match value {
+            Value::Null => self.push(b"null"),
+            Value::Bool(true) => self.push(b"true"),
+            Value::Bool(false) => self.push(b"false"),
+            Value::Number(number) => self.push(number.as_bytes()),
+            Value::Text(text) => self.push_text(text),
+            Value::Array(elements) => {
+                self.push(b"[");
+                for (number, element) in elements.iter().enumerate() {
+                    self.push(if number == 0 { b"" } else { b"," });
+                    self.push_value(element);
+                }
+                self.push(b"]");
+            }
+            Value::Object(members) => {
+                self.push(b"{");
+                for (number, (name, value)) in members.iter().enumerate() {
+                    self.push(if number == 0 { b"" } else { b"," });
+                    self.push_name(name);
+                    self.push_value(value);
+                }
+                self.push(b"}");
+            }
+        }
+    }
+
+    /// One byte that JSON writes otherwise.
+    fn push_escaped(&mut self, byte: u8) {
+        let short = match byte {
+            b'"' | b'\\' => byte,
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            _ => return self.push(format!("\\u{byte:04x}").as_bytes()),
+        };
+        self.push(&[b'\\', short]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::parse;
+
+    fn written(value: &Value<'_>) -> String {
+        let mut output = Output::default();
+        output.push_value(value);
+        String::from_utf8(output.finish().unwrap().into_bytes().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_document_without_blanks_is_written_as_it_was() {
+        let text = r#"{"b":[1.50,-0,1e5,true,false,null,{}],"a":"\n\"\\\u0001é/","c":[]}"#;
+        assert_eq!(written(&parse(text).unwrap()), text);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_reads_back(text in any::<String>()) {
+            let json = written(&Value::Text(text.as_str().into()));
+            prop_assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
+        }
+    }
+}
