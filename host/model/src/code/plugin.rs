@@ -108,6 +108,14 @@ codes! {
     RAGGED = "ragged";
     /// No record, or several, where one belongs.
     NOT_ONE_RECORD = "not-one-record";
+    /// The message is no JSON.
+    NOT_JSON = "not-json";
+    /// No object where a record belongs.
+    NOT_A_RECORD = "not-a-record";
+    /// The message lacks a value that is required.
+    MISSING_VALUE = "missing-value";
+    /// An object or array where a single value belongs.
+    NESTED_VALUE = "nested-value";
 
     // The HTTP sender.
 

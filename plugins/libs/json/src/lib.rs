@@ -14,6 +14,6 @@ mod write;
 
 pub use number::{DIGITS_MAX, is_number, is_plain_number};
 pub use output::{OUTPUT_BYTES_MAX, Output};
-pub use parse::{DEPTH_MAX, ParseError, VALUES_MAX, parse};
+pub use parse::{DEPTH_MAX, ParseError, VALUES_MAX, parse, read};
 pub use path::{Path, PathError};
 pub use value::{Member, Value};

@@ -12,7 +12,7 @@ use portway_sdk::{Body, BodyWriter, Problem, ResultExt};
 /// as the names of columns in each record.
 pub const OUTPUT_BYTES_MAX: usize = 64 << 20;
 
-/// Bytes in memory above which they are handed on.
+/// Where a body becomes large.
 const CHUNK_BYTES: usize = 256 * 1024;
 
 /// A body that is being written.
@@ -25,6 +25,8 @@ pub struct Output {
     left: usize,
     failed: Option<Problem>,
     bytes_max: usize,
+    /// Bytes in memory above which they are handed on.
+    chunk_bytes: usize,
 }
 
 impl Default for Output {
@@ -36,7 +38,24 @@ impl Default for Output {
 impl Output {
     /// Nothing written yet, and so many bytes at most.
     pub fn new(bytes_max: usize) -> Output {
-        Output { waiting: Vec::new(), writer: None, left: bytes_max, failed: None, bytes_max }
+        Output {
+            waiting: Vec::new(),
+            writer: None,
+            left: bytes_max,
+            failed: None,
+            bytes_max,
+            chunk_bytes: CHUNK_BYTES,
+        }
+    }
+
+    /// For a text that stays in memory.
+    pub(crate) fn in_memory() -> Output {
+        Output { chunk_bytes: usize::MAX, ..Output::new(usize::MAX) }
+    }
+
+    /// What was written; for an output in memory.
+    pub(crate) fn into_text(self) -> String {
+        String::from_utf8(self.waiting).unwrap_or_default()
     }
 
     /// Writes bytes as they are.
@@ -47,7 +66,7 @@ impl Output {
             _ => return self.refuse(),
         }
         self.waiting.extend_from_slice(bytes);
-        if self.waiting.len() > CHUNK_BYTES {
+        if self.waiting.len() > self.chunk_bytes {
             self.hand_on();
         }
     }

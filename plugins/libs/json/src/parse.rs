@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use portway_sdk::Problem;
+
 use crate::number::number_end;
 use crate::{Member, Value};
 
@@ -63,6 +65,14 @@ impl fmt::Display for ParseError {
 }
 
 impl std::error::Error for ParseError {}
+
+/// Reads the document that is a message; what is no JSON or beyond a limit is quarantined.
+pub fn read(text: &str) -> Result<Value<'_>, Problem> {
+    parse(text).map_err(|error| match error.is_limit() {
+        true => Problem::quarantine("too-large", format!("the document has {error}")),
+        false => Problem::quarantine("not-json", error.to_string()),
+    })
+}
 
 /// Reads a document. A byte order mark before it is passed over.
 pub fn parse(text: &str) -> Result<Value<'_>, ParseError> {

@@ -2,6 +2,16 @@
 
 use crate::{Output, Value};
 
+impl Value<'_> {
+    /// The value on one line, for a text that holds JSON. It is at most three times as long as what it
+    /// was read from (`\b` becomes `\u0008`), so there is no limit of its own.
+    pub fn to_json(&self) -> String {
+        let mut out = Output::in_memory();
+        out.push_value(self);
+        out.into_text()
+    }
+}
+
 impl Output {
     /// A string with its quotes.
     pub fn push_text(&mut self, text: &str) {
