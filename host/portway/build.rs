@@ -12,6 +12,7 @@ const FIRST_PARTY: &[&str] = &[
     "oru-to-json",
     "csv-to-json",
     "json-to-csv",
+    "hl7-to-json",
     "http-sender",
     "mllp-sender",
     "file-sender",

@@ -97,6 +97,8 @@ codes! {
     CHARSET = "charset";
     /// A character set that no table names.
     UNKNOWN_CHARSET = "unknown-charset";
+    /// A segment without a name.
+    BAD_SEGMENT = "bad-segment";
 
     // The transforms of CSV and JSON.
 

@@ -16,8 +16,13 @@ impl Output {
     /// A string with its quotes.
     pub fn push_text(&mut self, text: &str) {
         self.push(b"\"");
-        let bytes = text.as_bytes();
-        let mut rest = bytes;
+        self.push_text_part(text.as_bytes());
+        self.push(b"\"");
+    }
+
+    /// Part of a string, without quotes. The bytes are UTF-8 together with those before and behind.
+    pub fn push_text_part(&mut self, text: &[u8]) {
+        let mut rest = text;
         while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)) {
             let (clean, special) = rest.split_at(at);
             self.push(clean);
@@ -26,7 +31,6 @@ impl Output {
             rest = after;
         }
         self.push(rest);
-        self.push(b"\"");
     }
 
     /// The name of a member with its colon.
