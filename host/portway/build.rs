@@ -13,6 +13,7 @@ const FIRST_PARTY: &[&str] = &[
     "csv-to-json",
     "json-to-csv",
     "hl7-to-json",
+    "json-map",
     "http-sender",
     "mllp-sender",
     "file-sender",

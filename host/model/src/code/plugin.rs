@@ -118,6 +118,10 @@ codes! {
     MISSING_VALUE = "missing-value";
     /// An object or array where a single value belongs.
     NESTED_VALUE = "nested-value";
+    /// A value that a step cannot convert.
+    CANNOT_CONVERT = "cannot-convert";
+    /// Something stands where a member is to be put.
+    NO_PLACE = "no-place";
 
     // The HTTP sender.
 
