@@ -1,20 +1,22 @@
 //! Makes JSON of CSV records.
 //!
-//! Records are read by the `csv` crate and written one after another; no table is built. What a
-//! message may hold and what becomes of it is fixed in the README and by the cases.
+//! Records are read by `csv-core` and written one after another; no table is built. What a message may
+//! hold and what becomes of it is fixed in the README and by the cases.
 
 mod columns;
 mod quoting;
+mod records;
 mod settings;
 mod text;
 
-use csv::{Reader, ReaderBuilder, StringRecord};
-use portway_json::{Output, is_plain_number};
+use csv_core::Reader;
+use portway_json::{Output, is_plain_number, needs_escape};
 use portway_sdk::{Body, Context, Failure, Message, Problem, ResultExt, Transform, TransformVerdict};
 
 use crate::{
-    columns::columns,
-    text::{Charset, line_of},
+    columns::{Columns, columns},
+    records::{Record, Records, reader},
+    text::Charset,
 };
 
 pub use settings::{Empty, Header, Ragged, Settings, Shape, Types};
@@ -25,7 +27,10 @@ pub struct CsvToJson {
     settings: Settings,
     charset: Charset,
     /// None: the first line of each message names them.
-    columns: Option<Vec<String>>,
+    columns: Option<Columns>,
+    reader: Reader,
+    record: Record,
+    following: Record,
 }
 
 impl Transform for CsvToJson {
@@ -44,7 +49,9 @@ impl Transform for CsvToJson {
                     .map_err(|text| Failure::new("bad-settings", format!("setting `header`: {text}")))?,
             ),
         };
-        Ok(CsvToJson { settings, charset, columns })
+        let reader = reader(&settings);
+        let (record, following) = (Record::default(), Record::default());
+        Ok(CsvToJson { settings, charset, columns, reader, record, following })
     }
 
     fn transform(&mut self, message: Message) -> Result<TransformVerdict, Problem> {
@@ -53,40 +60,46 @@ impl Transform for CsvToJson {
         if let Some(quote) = self.settings.quote {
             quoting::check(text.as_bytes(), self.settings.delimiter, quote).quarantine("not-csv")?;
         }
-        let mut records = self.records(text.as_bytes());
-        let body = match &self.columns {
-            Some(columns) => self.document(columns, &mut records)?,
-            None => self.document(&self.header(&mut records)?, &mut records)?,
+        let CsvToJson { settings, columns, reader, record, following, .. } = self;
+        let mut records = Records::new(reader, text.as_bytes());
+        let named;
+        let columns = match columns {
+            Some(columns) => columns,
+            None => {
+                named = header(settings, &mut records, record)?;
+                &named
+            }
         };
-        Ok(TransformVerdict::deliver(body))
+        let writer = Writer { settings, columns, out: Output::default() };
+        let body = writer.document(&mut records, [record, following]);
+        record.release();
+        following.release();
+        Ok(TransformVerdict::deliver(body?))
     }
 }
 
-impl CsvToJson {
-    fn records<'t>(&self, text: &'t [u8]) -> Records<'t> {
-        let mut builder = ReaderBuilder::new();
-        builder.has_headers(false).flexible(true).delimiter(self.settings.delimiter);
-        match self.settings.quote {
-            Some(quote) => builder.quote(quote),
-            None => builder.quoting(false),
-        };
-        Records { text, reader: builder.from_reader(text), trim: self.settings.trim }
+/// The names in the first line.
+fn header(settings: &Settings, records: &mut Records<'_>, record: &mut Record) -> Result<Columns, Problem> {
+    if !records.read(record) {
+        return Err(Problem::quarantine("not-csv", "there is no line with the names of the columns"));
     }
+    let name = |name| settings.trimmed(std::str::from_utf8(name).unwrap_or_default());
+    let names: Vec<&str> = record.fields().map(name).collect();
+    columns(names.into_iter()).map_err(|text| Problem::quarantine("bad-columns", text))
+}
 
-    /// The names in the first line.
-    fn header(&self, records: &mut Records<'_>) -> Result<Vec<String>, Problem> {
-        let mut header = StringRecord::new();
-        if !records.read(&mut header)? {
-            return Err(Problem::quarantine("not-csv", "there is no line with the names of the columns"));
-        }
-        let names: Vec<&str> = header.iter().collect();
-        columns(names.into_iter()).map_err(|text| Problem::quarantine("bad-columns", text))
-    }
+/// Writes the document of one message.
+struct Writer<'m> {
+    settings: &'m Settings,
+    columns: &'m Columns,
+    out: Output,
+}
 
-    fn document(&self, columns: &[String], records: &mut Records<'_>) -> Result<Body, Problem> {
-        let (mut record, mut following) = (StringRecord::new(), StringRecord::new());
-        let has_record = records.read(&mut record)?;
-        let mut has_following = has_record && records.read(&mut following)?;
+impl Writer<'_> {
+    fn document(mut self, records: &mut Records<'_>, room: [&mut Record; 2]) -> Result<Body, Problem> {
+        let [record, following] = room;
+        let has_record = records.read(record);
+        let mut has_following = has_record && records.read(following);
         let is_one = has_record && !has_following;
         if self.settings.shape == Shape::Object && !is_one {
             let count = if has_record { "several records" } else { "no record" };
@@ -94,42 +107,37 @@ impl CsvToJson {
             return Err(Problem::quarantine("not-one-record", text));
         }
         let is_array = self.settings.shape == Shape::Array || !is_one;
-        let mut out = Output::default();
-        out.push(if is_array { b"[" } else { b"" });
+        self.out.push(if is_array { b"[" } else { b"" });
         if has_record {
-            self.check_length(columns, &record, records)?;
-            self.object(columns, &record, &mut out);
+            self.object(record, records)?;
         }
-        while has_following && !out.is_over() {
-            out.push(b",");
-            self.check_length(columns, &following, records)?;
-            self.object(columns, &following, &mut out);
-            has_following = records.read(&mut following)?;
+        while has_following && !self.out.is_over() {
+            self.out.push_byte(b',');
+            self.object(following, records)?;
+            has_following = records.read(following);
         }
-        out.push(if is_array { b"]" } else { b"" });
-        out.finish()
+        self.out.push(if is_array { b"]" } else { b"" });
+        self.out.finish()
     }
 
-    fn object(&self, columns: &[String], record: &StringRecord, out: &mut Output) {
-        let fields = record.iter().chain(std::iter::repeat(""));
-        for (number, (name, field)) in columns.iter().zip(fields).enumerate() {
-            out.push(if number == 0 { b"{" } else { b"," });
-            out.push_name(name);
-            self.field(field, out);
+    fn object(&mut self, record: &Record, records: &Records<'_>) -> Result<(), Problem> {
+        self.check_length(record, records)?;
+        let is_clean = !needs_escape(record.text());
+        for (number, key) in self.columns.keys().enumerate() {
+            self.out.push(key);
+            self.field(record.field(number), is_clean);
         }
-        out.push(b"}");
+        self.out.push_byte(b'}');
+        Ok(())
     }
 
-    fn check_length(
-        &self,
-        columns: &[String],
-        record: &StringRecord,
-        records: &Records<'_>,
-    ) -> Result<(), Problem> {
-        let (expected, found) = (columns.len(), record.len());
+    fn check_length(&self, record: &Record, records: &Records<'_>) -> Result<(), Problem> {
+        let (expected, found) = (self.columns.len(), record.len());
         let fits = match self.settings.ragged {
             Ragged::Quarantine => found == expected,
-            Ragged::Pad => record.iter().skip(expected).all(str::is_empty),
+            Ragged::Pad => {
+                record.fields().skip(expected).all(|field| self.settings.trimmed_bytes(field).is_empty())
+            }
         };
         if fits {
             return Ok(());
@@ -141,44 +149,25 @@ impl CsvToJson {
         Err(Problem::quarantine("ragged", text))
     }
 
-    fn field(&self, field: &str, out: &mut Output) {
-        let is_bare = match self.settings.types {
-            Types::Text => false,
-            Types::Infer => matches!(field, "true" | "false") || is_plain_number(field),
-        };
-        if is_bare {
-            out.push(field.as_bytes());
-        } else if field.is_empty() && self.settings.empty == Empty::Null {
-            out.push(b"null");
+    fn field(&mut self, field: &[u8], is_clean: bool) {
+        let field = self.settings.trimmed_bytes(field);
+        if field.is_empty() && self.settings.empty == Empty::Null {
+            self.out.push(b"null");
+        } else if self.settings.types == Types::Infer && is_number_or_boolean(field) {
+            self.out.push(field);
+        } else if is_clean {
+            self.out.push_clean_text(field);
         } else {
-            out.push_text(field);
+            self.out.push_text_bytes(field);
         }
     }
 }
 
-/// The records of a message, one after another.
-struct Records<'t> {
-    text: &'t [u8],
-    reader: Reader<&'t [u8]>,
-    trim: bool,
-}
-
-impl Records<'_> {
-    /// Whether there was one more.
-    fn read(&mut self, record: &mut StringRecord) -> Result<bool, Problem> {
-        let is_read = self.reader.read_record(record).quarantine("not-csv")?;
-        if self.trim {
-            record.trim();
-        }
-        Ok(is_read)
-    }
-
-    /// In which line a record begins. The reader counts empty lines before it as part of it.
-    fn line(&self, record: &StringRecord) -> usize {
-        let start = record.position().map_or(0, |position| position.byte() as usize);
-        let rest = self.text.get(start..).unwrap_or_default();
-        let empty = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-        line_of(self.text, start + empty)
+fn is_number_or_boolean(field: &[u8]) -> bool {
+    match field.first() {
+        Some(b'-' | b'0'..=b'9') => std::str::from_utf8(field).is_ok_and(is_plain_number),
+        Some(b't' | b'f') => matches!(field, b"true" | b"false"),
+        _ => false,
     }
 }
 

@@ -1,9 +1,11 @@
 //! Whether fields in quotes end as they must.
 //!
-//! The reader of the `csv` crate takes a file that was cut off inside a field for a whole one, and
+//! `csv-core` takes a file that was cut off inside a field for a whole one, and
 //! forgets a quote with text behind it. Both mean that a record is not what its writer meant.
 
 use std::fmt;
+
+use portway_search::{Block, find_byte, find_in_blocks};
 
 use crate::text::line_of;
 
@@ -33,7 +35,11 @@ impl std::error::Error for QuotingError {}
 
 /// Looks at all fields. A quote counts where a field begins with it.
 pub(crate) fn check(text: &[u8], delimiter: u8, quote: u8) -> Result<(), QuotingError> {
+    if find_byte(text, quote).is_none() {
+        return Ok(());
+    }
     let is_end = |byte: u8| byte == delimiter || matches!(byte, b'\r' | b'\n');
+    let ends = |block: Block| block.equal(delimiter) | block.equal(b'\r') | block.equal(b'\n');
     let mut at = 0;
     while let Some(rest) = text.get(at..) {
         if rest.first() == Some(&quote) {
@@ -44,7 +50,7 @@ pub(crate) fn check(text: &[u8], delimiter: u8, quote: u8) -> Result<(), Quoting
                 Some(_) => return Err(QuotingError::TextBehind { line: line_of(text, at) }),
             }
         } else {
-            let Some(end) = rest.iter().position(|byte| is_end(*byte)) else { return Ok(()) };
+            let Some(end) = find_in_blocks(rest, ends) else { return Ok(()) };
             at += end + 1;
         }
     }
@@ -55,7 +61,7 @@ pub(crate) fn check(text: &[u8], delimiter: u8, quote: u8) -> Result<(), Quoting
 fn closing(field: &[u8], quote: u8) -> Option<usize> {
     let mut at = 1;
     loop {
-        at += field.get(at..)?.iter().position(|byte| *byte == quote)?;
+        at += find_byte(field.get(at..)?, quote)?;
         if field.get(at + 1) != Some(&quote) {
             return Some(at);
         }

@@ -42,6 +42,23 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// Without the blanks around it, where they are not wanted.
+    pub(crate) fn trimmed<'t>(&self, text: &'t str) -> &'t str {
+        if self.trim { text.trim() } else { text }
+    }
+
+    /// The same of bytes that are UTF-8.
+    pub(crate) fn trimmed_bytes<'t>(&self, text: &'t [u8]) -> &'t [u8] {
+        let begins_and_ends_in_ink =
+            text.first().is_none_or(u8::is_ascii_graphic) && text.last().is_none_or(u8::is_ascii_graphic);
+        if !self.trim || begins_and_ends_in_ink {
+            return text;
+        }
+        std::str::from_utf8(text).unwrap_or_default().trim().as_bytes()
+    }
+}
+
 /// Where the names of the columns come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Header {

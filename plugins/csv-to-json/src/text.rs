@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use portway_sdk::{Failure, Problem, text};
+use portway_search::find_byte;
 
 const UTF_8: &str = "UTF-8";
 
@@ -34,7 +35,7 @@ impl Charset {
         } else {
             Cow::Owned(text::decode(bytes, &self.name).map_err(|error| self.problem(&error))?)
         };
-        if let Some(at) = text.bytes().position(|byte| byte == 0) {
+        if let Some(at) = find_byte(text.as_bytes(), 0) {
             let line = line_of(text.as_bytes(), at);
             let hint = "if the messages are in UTF-16, the setting `charset` can say so";
             let sentence = format!("there is a zero in line {line}, which is no character of a text; {hint}");

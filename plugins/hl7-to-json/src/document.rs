@@ -3,9 +3,12 @@
 //! It is written segment by segment from slices of the text; there is no tree of either. What a part is
 //! called is in `name`, in which the way to it stands while it is written.
 
-use portway_hl7::{Charset, Delimiters, Message, Segment, Split, search::find_byte};
+use portway_hl7::{
+    Charset, Delimiters, Message, Segment, Split,
+    search::{Block, find_byte, find_in_blocks},
+};
 use portway_hl7_text::explain;
-use portway_json::Output;
+use portway_json::{Output, needs_escape};
 use portway_sdk::{Body, Problem};
 
 use crate::name::Name;
@@ -31,6 +34,7 @@ pub(crate) fn document(
         charset,
         shape: settings.shape,
         escapes: settings.escapes,
+        is_clean: false,
     };
     writer.out.push(b"{\"segments\":[");
     for (segment, number) in message.segments().zip(1..) {
@@ -72,6 +76,8 @@ struct Writer {
     charset: Charset,
     shape: Shape,
     escapes: Escapes,
+    /// No text of the segment at hand needs an escape, has one, or is null.
+    is_clean: bool,
 }
 
 impl Writer {
@@ -80,6 +86,9 @@ impl Writer {
         self.out.push(&name);
         self.out.push(b"\"");
         self.name.begin(name);
+        let has_escape =
+            self.delimiters.escape.is_some_and(|escape| find_byte(segment.raw(), escape).is_some());
+        self.is_clean = !has_escape && !needs_escape(segment.raw());
         if segment.is_header() {
             self.delimiter_field(1, &[self.delimiters.field]);
         }
@@ -124,10 +133,9 @@ impl Writer {
 
     /// A comma, and the name of the part of that number; returns the way back.
     fn member(&mut self, number: usize) -> usize {
-        self.out.push(b",\"");
+        self.out.push_byte(b',');
         let back = self.name.go(number);
-        self.out.push(self.name.written(back));
-        self.out.push(b"\":");
+        self.out.push(self.name.written());
         back
     }
 
@@ -141,12 +149,14 @@ impl Writer {
     }
 
     fn array(&mut self, bytes: &[u8], at: Option<u8>, write: fn(&mut Writer, &[u8])) {
-        self.out.push(b"[");
+        self.out.push_byte(b'[');
         for (number, part) in Split::new(bytes, at).enumerate() {
-            self.out.push(if number == 0 { b"" } else { b"," });
+            if number > 0 {
+                self.out.push_byte(b',');
+            }
             write(self, part);
         }
-        self.out.push(b"]");
+        self.out.push_byte(b']');
     }
 
     fn full_repetition(&mut self, repetition: &[u8]) {
@@ -167,7 +177,10 @@ impl Writer {
 
     /// The first text alone, where no other says anything; else an object of the parts that do.
     fn compact(&mut self, bytes: &[u8], at: Option<u8>, write: fn(&mut Writer, &[u8])) {
-        let end = bytes.iter().position(|byte| self.is_delimiter(*byte)).unwrap_or(bytes.len());
+        let Delimiters { component, subcomponent, .. } = self.delimiters;
+        let equal = |block: Block, delimiter: Option<u8>| delimiter.map_or(0, |byte| block.equal(byte));
+        let end = find_in_blocks(bytes, |block| equal(block, component) | equal(block, subcomponent));
+        let end = end.unwrap_or(bytes.len());
         let (first, others) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
         if !self.has_content(others) {
             return self.text(first);
@@ -178,11 +191,12 @@ impl Writer {
             if !self.has_content(part) {
                 continue;
             }
-            self.out.push(if is_first { b"\"" } else { b",\"" });
+            if !is_first {
+                self.out.push_byte(b',');
+            }
             is_first = false;
             let back = self.name.go(number);
-            self.out.push(self.name.written(back));
-            self.out.push(b"\":");
+            self.out.push(self.name.written());
             write(self, part);
             self.name.back(back);
         }
@@ -190,16 +204,18 @@ impl Writer {
     }
 
     fn text(&mut self, text: &[u8]) {
+        if self.is_clean {
+            return self.out.push_clean_text(text);
+        }
         if text == NULL {
             return self.out.push(b"null");
         }
-        self.out.push(b"\"");
         let has_escape = self.delimiters.escape.is_some_and(|escape| find_byte(text, escape).is_some());
-        if has_escape && self.escapes == Escapes::Resolve {
-            explain(text, &self.delimiters, self.charset, |piece| self.out.push_text_part(piece));
-        } else {
-            self.out.push_text_part(text);
+        if !has_escape || self.escapes == Escapes::Raw {
+            return self.out.push_text_bytes(text);
         }
-        self.out.push(b"\"");
+        self.out.push_byte(b'"');
+        explain(text, &self.delimiters, self.charset, |piece| self.out.push_text_part(piece));
+        self.out.push_byte(b'"');
     }
 }

@@ -17,3 +17,4 @@ pub use output::{OUTPUT_BYTES_MAX, Output};
 pub use parse::{DEPTH_MAX, ParseError, VALUES_MAX, parse, read};
 pub use path::{Path, PathError};
 pub use value::{Member, Value};
+pub use write::needs_escape;

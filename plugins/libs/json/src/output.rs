@@ -19,10 +19,11 @@ const CHUNK_BYTES: usize = 256 * 1024;
 #[derive(Debug)]
 pub struct Output {
     waiting: Vec<u8>,
+    /// Bytes that can be written before there is something else to do.
+    room: usize,
     /// Begun where the body is large.
     writer: Option<BodyWriter>,
-    /// Bytes that may still be written.
-    left: usize,
+    handed_on: usize,
     failed: Option<Problem>,
     bytes_max: usize,
     /// Bytes in memory above which they are handed on.
@@ -38,19 +39,18 @@ impl Default for Output {
 impl Output {
     /// Nothing written yet, and so many bytes at most.
     pub fn new(bytes_max: usize) -> Output {
-        Output {
-            waiting: Vec::new(),
-            writer: None,
-            left: bytes_max,
-            failed: None,
-            bytes_max,
-            chunk_bytes: CHUNK_BYTES,
-        }
+        Output::with_chunks(bytes_max, CHUNK_BYTES)
     }
 
     /// For a text that stays in memory.
     pub(crate) fn in_memory() -> Output {
-        Output { chunk_bytes: usize::MAX, ..Output::new(usize::MAX) }
+        Output::with_chunks(usize::MAX, usize::MAX)
+    }
+
+    fn with_chunks(bytes_max: usize, chunk_bytes: usize) -> Output {
+        let room = bytes_max.min(chunk_bytes);
+        let waiting = Vec::new();
+        Output { waiting, room, writer: None, handed_on: 0, failed: None, bytes_max, chunk_bytes }
     }
 
     /// What was written; for an output in memory.
@@ -61,13 +61,39 @@ impl Output {
     /// Writes bytes as they are.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) {
-        match self.left.checked_sub(bytes.len()) {
-            Some(left) if self.failed.is_none() => self.left = left,
-            _ => return self.refuse(),
+        match self.room.checked_sub(bytes.len()) {
+            Some(room) => {
+                self.room = room;
+                self.waiting.extend_from_slice(bytes);
+            }
+            None => self.push_beyond_room(bytes),
         }
-        self.waiting.extend_from_slice(bytes);
-        if self.waiting.len() > self.chunk_bytes {
-            self.hand_on();
+    }
+
+    /// Writes one byte.
+    #[inline]
+    pub fn push_byte(&mut self, byte: u8) {
+        match self.room.checked_sub(1) {
+            Some(room) => {
+                self.room = room;
+                self.waiting.push(byte);
+            }
+            None => self.push_beyond_room(&[byte]),
+        }
+    }
+
+    /// A string of bytes that stand in it as they are, which [`needs_escape`](crate::needs_escape) says.
+    #[inline]
+    pub fn push_clean_text(&mut self, bytes: &[u8]) {
+        match self.room.checked_sub(bytes.len() + 2) {
+            Some(room) => {
+                self.room = room;
+                self.waiting.reserve(bytes.len() + 2);
+                self.waiting.push(b'"');
+                self.waiting.extend_from_slice(bytes);
+                self.waiting.push(b'"');
+            }
+            None => [b"\"", bytes, b"\""].into_iter().for_each(|part| self.push(part)),
         }
     }
 
@@ -87,18 +113,38 @@ impl Output {
     }
 
     #[cold]
-    fn refuse(&mut self) {
-        let text = format!("the output would be larger than {} bytes", self.bytes_max);
-        self.failed.get_or_insert_with(|| Problem::quarantine("too-large", text));
+    #[inline(never)]
+    fn push_beyond_room(&mut self, bytes: &[u8]) {
+        if self.failed.is_some() {
+            return;
+        }
+        let written = self.handed_on + self.waiting.len();
+        if self.bytes_max - written < bytes.len() {
+            let text = format!("the output would be larger than {} bytes", self.bytes_max);
+            return self.fail(Problem::quarantine("too-large", text));
+        }
+        for part in bytes.chunks(self.chunk_bytes) {
+            if self.waiting.len() + part.len() > self.chunk_bytes {
+                self.hand_on();
+            }
+            self.waiting.extend_from_slice(part);
+        }
+        let left = self.bytes_max - written - bytes.len();
+        self.room = if self.is_over() { 0 } else { left.min(self.chunk_bytes - self.waiting.len()) };
     }
 
-    #[cold]
     fn hand_on(&mut self) {
         let written = self.writer.get_or_insert_with(BodyWriter::new).write_all(&self.waiting);
-        if let Err(problem) = written.retry("blobs") {
-            self.failed.get_or_insert(problem);
-        }
+        self.handed_on += self.waiting.len();
         self.waiting.clear();
+        if let Err(problem) = written.retry("blobs") {
+            self.fail(problem);
+        }
+    }
+
+    fn fail(&mut self, problem: Problem) {
+        self.failed.get_or_insert(problem);
+        self.room = 0;
     }
 }
 

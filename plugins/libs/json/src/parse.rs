@@ -9,6 +9,7 @@ use std::fmt;
 use portway_sdk::Problem;
 
 use crate::number::number_end;
+use crate::write::find_special;
 use crate::{Member, Value};
 
 /// Objects and arrays inside one another.
@@ -230,7 +231,7 @@ impl<'a> Parser<'a> {
     /// What stands before the next quote or backslash.
     fn plain_text(&mut self) -> Result<&'a str, ParseError> {
         let rest = self.text.get(self.at..).unwrap_or_default();
-        let end = rest.bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
+        let end = find_special(rest.as_bytes());
         self.at += end.unwrap_or(rest.len());
         match self.peek() {
             None => Err(self.expected("`\"`")),

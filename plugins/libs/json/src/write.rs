@@ -1,5 +1,7 @@
 //! Writing JSON on one line. Commas are the caller's.
 
+use portway_search::{Block, find_in_blocks};
+
 use crate::{Output, Value};
 
 impl Value<'_> {
@@ -15,16 +17,23 @@ impl Value<'_> {
 impl Output {
     /// A string with its quotes.
     pub fn push_text(&mut self, text: &str) {
-        self.push(b"\"");
-        self.push_text_part(text.as_bytes());
-        self.push(b"\"");
+        self.push_text_bytes(text.as_bytes());
+    }
+
+    /// The same of bytes that are UTF-8.
+    pub fn push_text_bytes(&mut self, text: &[u8]) {
+        if find_special(text).is_none() {
+            return self.push_clean_text(text);
+        }
+        self.push_byte(b'"');
+        self.push_text_part(text);
+        self.push_byte(b'"');
     }
 
     /// Part of a string, without quotes. The bytes are UTF-8 together with those before and behind.
     pub fn push_text_part(&mut self, text: &[u8]) {
         let mut rest = text;
-        while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)) {
-            let (clean, special) = rest.split_at(at);
+        while let Some((clean, special)) = find_special(rest).and_then(|at| rest.split_at_checked(at)) {
             self.push(clean);
             let Some((byte, after)) = special.split_first() else { break };
             self.push_escaped(*byte);
@@ -36,7 +45,7 @@ impl Output {
     /// The name of a member with its colon.
     pub fn push_name(&mut self, name: &str) {
         self.push_text(name);
-        self.push(b":");
+        self.push_byte(b':');
     }
 
     /// A value of a message.
@@ -48,21 +57,25 @@ impl Output {
             Value::Number(number) => self.push(number.as_bytes()),
             Value::Text(text) => self.push_text(text),
             Value::Array(elements) => {
-                self.push(b"[");
+                self.push_byte(b'[');
                 for (number, element) in elements.iter().enumerate() {
-                    self.push(if number == 0 { b"" } else { b"," });
+                    if number > 0 {
+                        self.push_byte(b',');
+                    }
                     self.push_value(element);
                 }
-                self.push(b"]");
+                self.push_byte(b']');
             }
             Value::Object(members) => {
-                self.push(b"{");
+                self.push_byte(b'{');
                 for (number, (name, value)) in members.iter().enumerate() {
-                    self.push(if number == 0 { b"" } else { b"," });
+                    if number > 0 {
+                        self.push_byte(b',');
+                    }
                     self.push_name(name);
                     self.push_value(value);
                 }
-                self.push(b"}");
+                self.push_byte(b'}');
             }
         }
     }
@@ -78,6 +91,19 @@ impl Output {
         };
         self.push(&[b'\\', short]);
     }
+}
+
+/// Whether a byte of a text cannot stand in a string as it is. Asked once for many texts together, it
+/// costs less than once for each.
+pub fn needs_escape(text: &[u8]) -> bool {
+    find_special(text).is_some()
+}
+
+/// Where the first byte stands that cannot stand in a string as it is.
+#[inline]
+pub(crate) fn find_special(bytes: &[u8]) -> Option<usize> {
+    let is_special = |block: Block| block.controls() | block.equal(b'"') | block.equal(b'\\');
+    find_in_blocks(bytes, is_special)
 }
 
 #[cfg(test)]
