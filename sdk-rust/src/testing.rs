@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::log::Level;
 use crate::{connect, files};
 
-pub use case::{Case, describe_sends};
+pub use case::{Case, describe_sends, describe_transforms};
 
 /// What a plugin did, in the order it did it.
 #[derive(Clone, Debug, PartialEq, Eq)]

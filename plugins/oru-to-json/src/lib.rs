@@ -12,13 +12,9 @@ mod value;
 
 use std::borrow::Cow;
 
-use portway_hl7::{
-    Charset, DecodeError, Delimiters, Field, FieldIndex, Indexer, Message as Hl7, Split,
-    charset::{check_utf8, latin1},
-};
-use portway_sdk::{
-    Context, Failure, Message, Output, Problem, ResultExt, Transform, TransformVerdict, text as charsets,
-};
+use portway_hl7::{Delimiters, Field, FieldIndex, Indexer, Message as Hl7, Split};
+use portway_hl7_text::{decode, of_header};
+use portway_sdk::{Context, Failure, Message, Output, Problem, ResultExt, Transform, TransformVerdict};
 
 use crate::{document::Writer, text::Source};
 
@@ -52,7 +48,7 @@ impl Transform for OruToJson {
             let text = "a delimiter in MSH-1 or MSH-2 is not ASCII, so it cannot be told from the text";
             return Err(Problem::quarantine("bad-delimiters", text));
         }
-        let charset = self.charset(&Field::new(field(18), delimiters));
+        let charset = of_header(&Field::new(field(18), delimiters), self.settings.charset);
         let body = match decode(&bytes, charset)? {
             Cow::Borrowed(text) => self.writer.write(&message, &Source::new(text, delimiters, charset))?,
             Cow::Owned(text) => {
@@ -65,14 +61,6 @@ impl Transform for OruToJson {
 }
 
 impl OruToJson {
-    /// What MSH-18 says, or the settings where it says nothing.
-    fn charset(&self, written: &Field<'_>) -> Charset {
-        match self.settings.charset {
-            Some(charset) if written.is_empty() => charset,
-            _ => Charset::of_field(written),
-        }
-    }
-
     fn other(&self, kind: &[u8]) -> TransformVerdict {
         let kind: String = String::from_utf8_lossy(kind).chars().take(80).collect();
         let sentence = format!("the message is of type `{kind}`, not ORU");
@@ -87,36 +75,6 @@ impl OruToJson {
 fn is_oru(kind: &[u8], delimiters: &Delimiters) -> bool {
     let code = Split::new(kind, delimiters.component).next();
     code.is_some_and(|code| code.eq_ignore_ascii_case(b"ORU"))
-}
-
-/// The bytes in UTF-8.
-fn decode(bytes: &[u8], charset: Charset) -> Result<Cow<'_, [u8]>, Problem> {
-    let at_byte = |at: usize, charset: &str| {
-        let hint = "if the sender leaves MSH-18 empty, the setting `charset` can say what it means";
-        let text = format!("byte {at} does not fit the character set {charset} of the message; {hint}");
-        Problem::quarantine("malformed-text", text)
-    };
-    match charset {
-        Charset::Utf8 => match check_utf8(bytes) {
-            Ok(()) => Ok(Cow::Borrowed(bytes)),
-            Err(DecodeError::Malformed(at)) => Err(at_byte(at, "UTF-8")),
-            Err(DecodeError::NeedsTable) => Err(unknown_charset()),
-        },
-        Charset::Latin1 if bytes.is_ascii() => Ok(Cow::Borrowed(bytes)),
-        Charset::Latin1 => Ok(Cow::Owned(latin1(bytes).into_bytes())),
-        Charset::Named(name) => match charsets::decode(bytes, name) {
-            Ok(text) => Ok(Cow::Owned(text.into_bytes())),
-            Err(charsets::Error::Malformed(at)) => Err(at_byte(at as usize, name)),
-            Err(error) => Err(Problem::quarantine("charset", format!("{name}: {error}"))),
-        },
-        // The header was readable under one-byte delimiters, so this is not what it claims to be.
-        Charset::Wide => check_utf8(bytes).map(|()| Cow::Borrowed(bytes)).map_err(|_| unknown_charset()),
-        Charset::Unknown => Err(unknown_charset()),
-    }
-}
-
-fn unknown_charset() -> Problem {
-    Problem::quarantine("unknown-charset", "MSH-18 names a character set that is not in table 0211")
 }
 
 portway_sdk::export_transform!(OruToJson);

@@ -1,7 +1,7 @@
 //! What an operator can set.
 
 use portway_hl7::Charset;
-use serde::{Deserialize, Deserializer, de::Error};
+use serde::Deserialize;
 
 /// The settings of one destination's transform.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -11,7 +11,7 @@ pub struct Settings {
     pub other: Other,
     /// The character set of messages that leave MSH-18 empty, by a name of table 0211. None: UTF-8,
     /// of which ASCII is a part.
-    #[serde(deserialize_with = "charset")]
+    #[serde(deserialize_with = "portway_hl7_text::setting")]
     pub charset: Option<Charset>,
 }
 
@@ -26,16 +26,6 @@ pub enum Other {
     Filter,
     /// It goes on as it is.
     Pass,
-}
-
-fn charset<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Charset>, D::Error> {
-    let Some(name) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
-    match Charset::named(name.as_bytes()) {
-        Charset::Unknown => Err(D::Error::custom(format!("`{name}` is no character set of table 0211"))),
-        Charset::Wide => Err(D::Error::custom(format!("`{name}` cannot stand under one-byte delimiters"))),
-        charset if name.is_empty() && charset == Charset::Utf8 => Ok(None),
-        charset => Ok(Some(charset)),
-    }
 }
 
 #[cfg(test)]

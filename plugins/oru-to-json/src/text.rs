@@ -7,12 +7,10 @@
 use std::ops::Range;
 
 use portway_hl7::{
-    Charset, Delimiters, Piece, Pieces,
-    charset::latin1,
-    escape::{Format, hex_bytes},
+    Charset, Delimiters,
     search::{BLOCK_BYTES, Block},
 };
-use portway_sdk::text;
+use portway_hl7_text::explain;
 
 use crate::out::{Key, Out};
 
@@ -20,8 +18,6 @@ use crate::out::{Key, Out};
 const NEVER: u8 = 0xFF;
 /// A text longer than this is written so that it can be handed on in between.
 const LONG_BYTES: usize = 16 * 1024;
-/// Lines that one `\.sp99\` makes at most.
-const SKIPPED_LINES_MAX: u16 = 100;
 
 /// The text of a message, how it is delimited, and what its bytes were before it was text.
 pub(crate) struct Source<'a> {
@@ -242,34 +238,8 @@ impl Out {
     /// A text with HL7 escape sequences.
     #[cold]
     fn escaped_text(&mut self, source: &Source<'_>, place: Range<usize>) {
-        let mut pieces = Pieces::new(source.bytes(&place), &source.delimiters).peekable();
-        while let Some(piece) = pieces.next() {
-            match piece {
-                Piece::Text(raw) | Piece::Lone(raw) => self.plain(raw),
-                Piece::Delimiter { meant, .. } => self.plain(&[meant]),
-                Piece::Format { command: Format::Break | Format::Center, .. } => self.plain(b"\n"),
-                Piece::Format { command: Format::Skip(lines), .. } => {
-                    let lines = lines.unsigned_abs().min(SKIPPED_LINES_MAX);
-                    (0..lines).for_each(|_| self.plain(b"\n"));
-                }
-                // Says how the text looks, not what it says.
-                Piece::Format { .. } | Piece::Highlight { .. } => {}
-                Piece::Charset { raw, .. } | Piece::Vendor { raw, .. } => self.plain(raw),
-                Piece::Hex { digits, raw } => {
-                    // A character may be written as one sequence a byte.
-                    let (mut bytes, mut written): (Vec<u8>, _) = (hex_bytes(digits).collect(), raw.to_vec());
-                    while let Some(Piece::Hex { digits, raw }) = pieces.peek() {
-                        bytes.extend(hex_bytes(digits));
-                        written.extend_from_slice(raw);
-                        pieces.next();
-                    }
-                    match decode(&bytes, source.charset) {
-                        Some(text) => self.plain(text.as_bytes()),
-                        None => self.plain(&written),
-                    }
-                }
-            }
-        }
+        let Source { delimiters, charset, .. } = source;
+        explain(source.bytes(&place), delimiters, *charset, |piece| self.plain(piece));
     }
 
     /// UTF-8 that holds no sequences.
@@ -283,15 +253,6 @@ impl Out {
                 }
             }
         }
-    }
-}
-
-/// The bytes of hexadecimal sequences are in the message's own character set.
-fn decode(bytes: &[u8], charset: Charset) -> Option<String> {
-    match charset {
-        Charset::Utf8 | Charset::Wide | Charset::Unknown => String::from_utf8(bytes.to_vec()).ok(),
-        Charset::Latin1 => Some(latin1(bytes)),
-        Charset::Named(name) => text::decode(bytes, name).ok(),
     }
 }
 

@@ -16,7 +16,10 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Attributes, Body, Call, Context, Failure, Message, SendVerdict, Trouble, parse_settings};
+use crate::{
+    Attributes, Body, Call, Context, Failure, Message, SendVerdict, Transform, TransformVerdict, Trouble,
+    parse_settings,
+};
 
 /// One folder.
 #[derive(Debug)]
@@ -90,6 +93,14 @@ impl Case {
         }
     }
 
+    /// Opens a transform with the settings and gives it the messages, once; settings that it refuses
+    /// are trouble.
+    pub fn transform<T: Transform>(&mut self) -> Result<Vec<TransformVerdict>, Trouble> {
+        let opened = self.settings().and_then(|settings| T::open(settings, &self.context()));
+        let mut transform = opened.map_err(Trouble::Misconfigured)?;
+        transform.transform_batch(&self.call, std::mem::take(&mut self.messages))
+    }
+
     /// A file of the case as text; none: there is no such file.
     pub fn text(&self, file: &str) -> Option<String> {
         fs::read_to_string(self.path.join(file)).ok()
@@ -151,6 +162,31 @@ pub fn describe_sends(result: &Result<Vec<SendVerdict>, Trouble>) -> String {
         SendVerdict::Quarantine(failure) => format!("quarantine {failure}\n"),
     });
     lines.collect()
+}
+
+/// What became of a call of a transform: a line a message, and below it what it became.
+pub fn describe_transforms(result: &Result<Vec<TransformVerdict>, Trouble>) -> String {
+    let verdicts = match result {
+        Ok(verdicts) => verdicts,
+        Err(trouble) => return format!("{}\n", describe_trouble(trouble)),
+    };
+    let parts = verdicts.iter().map(|verdict| match verdict {
+        TransformVerdict::Pass => "pass\n".to_owned(),
+        TransformVerdict::Filter(reason) => format!("filter: {reason}\n"),
+        TransformVerdict::Quarantine(failure) => format!("quarantine {failure}\n"),
+        TransformVerdict::Retry(later) => {
+            format!("retry {}{}\n", later.failure, describe_wait(later.after_ms))
+        }
+        TransformVerdict::Deliver(outputs) => {
+            let bodies = outputs.iter().map(|output| {
+                let bytes = output.body.bytes().unwrap_or_default();
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                if text.ends_with('\n') { text } else { text + "\n" }
+            });
+            std::iter::once("deliver\n".to_owned()).chain(bodies).collect()
+        }
+    });
+    parts.collect()
 }
 
 fn describe_trouble(trouble: &Trouble) -> String {

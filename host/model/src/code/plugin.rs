@@ -85,7 +85,7 @@ codes! {
     /// A start byte behind a start byte.
     START_BYTE_REPEATED = "start-byte-repeated";
 
-    // The transform `oru-to-json`.
+    // The transforms of HL7.
 
     /// A message of another type than ORU.
     NOT_ORU = "not-oru";
@@ -97,6 +97,31 @@ codes! {
     CHARSET = "charset";
     /// A character set that no table names.
     UNKNOWN_CHARSET = "unknown-charset";
+    /// A segment without a name.
+    BAD_SEGMENT = "bad-segment";
+
+    // The transforms of CSV and JSON.
+
+    /// The message is no CSV, or breaks off.
+    NOT_CSV = "not-csv";
+    /// Columns without names, or with the same.
+    BAD_COLUMNS = "bad-columns";
+    /// A record with another number of fields than there are columns.
+    RAGGED = "ragged";
+    /// No record, or several, where one belongs.
+    NOT_ONE_RECORD = "not-one-record";
+    /// The message is no JSON.
+    NOT_JSON = "not-json";
+    /// No object where a record belongs.
+    NOT_A_RECORD = "not-a-record";
+    /// The message lacks a value that is required.
+    MISSING_VALUE = "missing-value";
+    /// An object or array where a single value belongs.
+    NESTED_VALUE = "nested-value";
+    /// A value that a step cannot convert.
+    CANNOT_CONVERT = "cannot-convert";
+    /// Something stands where a member is to be put.
+    NO_PLACE = "no-place";
 
     // The HTTP sender.
 

@@ -43,7 +43,10 @@ mod tests {
     #[test]
     fn one_name_means_another_plugin_in_another_role() {
         assert_eq!(names(Role::Source), ["mllp"]);
-        assert_eq!(names(Role::Transform), ["oru-to-json"]);
+        assert_eq!(
+            names(Role::Transform),
+            ["oru-to-json", "csv-to-json", "json-to-csv", "hl7-to-json", "json-map"]
+        );
         assert_eq!(names(Role::Sender), ["http", "mllp", "file"]);
         assert!(matches!(find(Role::Source, "http"), FirstParty::Unknown));
     }

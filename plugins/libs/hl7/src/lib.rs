@@ -14,7 +14,6 @@ mod field;
 mod index;
 mod message;
 mod path;
-pub mod search;
 mod segment;
 
 pub use acknowledgement::{Acknowledgement, ErrorDetail};
@@ -26,4 +25,5 @@ pub use field::{Component, Field, Repetition, Split};
 pub use index::{FieldIndex, INDEXED_FIELDS_MAX, Indexer};
 pub use message::{Message, ParseError};
 pub use path::{Path, PathError};
+pub use portway_search as search;
 pub use segment::{Segment, Segments};

@@ -1,4 +1,6 @@
-//! Finding bytes eight at a time.
+//! Finding bytes eight or sixteen at a time.
+//!
+//! What parsers of plugins spend their fuel on. The crate knows bytes and no format.
 //!
 //! The tricks are the classic ones on a word of eight bytes: a byte is found where a subtraction
 //! borrows. A borrow can spill into the bytes above a hit, never below, so the lowest hit is exact.
@@ -76,6 +78,57 @@ impl Block {
     pub fn controls(self) -> u32 {
         controls(self.0)
     }
+}
+
+/// Stands behind the end of what is looked at: no text in UTF-8 holds it.
+const NO_BYTE: u8 = 0xFF;
+
+/// Where the first hit is, looked for a block at a time. Bytes behind the end are 0xFF, which must be
+/// no hit.
+#[inline]
+pub fn find_in_blocks(bytes: &[u8], hits: impl Fn(Block) -> u32) -> Option<usize> {
+    let (blocks, rest) = bytes.as_chunks::<BLOCK_BYTES>();
+    for (index, block) in blocks.iter().enumerate() {
+        if let Some(place) = first_bit(hits(Block::new(block))) {
+            return Some(index * BLOCK_BYTES + place);
+        }
+    }
+    // The end is looked at as the last whole block, part of it again, which costs less than a copy.
+    match bytes.last_chunk::<BLOCK_BYTES>() {
+        _ if rest.is_empty() => None,
+        Some(last) => first_bit(hits(Block::new(last))).map(|place| bytes.len() - BLOCK_BYTES + place),
+        None => find_in_few(bytes, hits),
+    }
+}
+
+/// The same in less than a block: as its first and its last bytes side by side.
+#[inline]
+fn find_in_few(bytes: &[u8], hits: impl Fn(Block) -> u32) -> Option<usize> {
+    let mut block = [NO_BYTE; BLOCK_BYTES];
+    let half = if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        put(&mut block, first, last);
+        8
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        put(&mut block, first, last);
+        4
+    } else {
+        block.iter_mut().zip(bytes).for_each(|(slot, byte)| *slot = *byte);
+        bytes.len()
+    };
+    let place = first_bit(hits(Block::new(&block)))?;
+    Some(if place < half { place } else { bytes.len() + place - 2 * half })
+}
+
+#[inline]
+fn put<const SIZE: usize>(block: &mut [u8; BLOCK_BYTES], first: &[u8; SIZE], last: &[u8; SIZE]) {
+    for (slot, bytes) in block.chunks_exact_mut(SIZE).zip([first, last]) {
+        slot.copy_from_slice(bytes);
+    }
+}
+
+#[inline]
+fn first_bit(bits: u32) -> Option<usize> {
+    if bits == 0 { None } else { Some(bits.trailing_zeros() as usize) }
 }
 
 #[cfg(target_feature = "simd128")]
@@ -175,6 +228,16 @@ mod tests {
         fn finds_among_near_misses(bytes in proptest::collection::vec(0x1e_u8..0x23, 0..64)) {
             prop_assert_eq!(find_byte(&bytes, 0x21), bytes.iter().position(|&x| x == 0x21));
             prop_assert_eq!(find_control(&bytes), bytes.iter().position(|&x| x < 0x20));
+        }
+
+        #[test]
+        fn blocks_find_the_first_hit(mut bytes in proptest::collection::vec(0x21_u8..0x23, 0..50), at in 0..50_usize) {
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = 0x1f;
+            }
+            let expected = bytes.iter().position(|&x| x == 0x21 || x < 0x20);
+            prop_assert_eq!(find_in_blocks(&bytes, |block| block.equal(0x21) | block.controls()), expected);
+            prop_assert_eq!(find_in_blocks(&bytes, Block::controls), bytes.iter().position(|&x| x < 0x20));
         }
     }
 }

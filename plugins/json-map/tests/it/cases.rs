@@ -1,0 +1,12 @@
+//! The folder `cases/`: a message, under which settings, and what must come of it.
+
+use portway_json_map::JsonMap;
+use portway_sdk::testing::{Case, describe_transforms};
+
+#[test]
+fn every_case_ends_as_written() {
+    for mut case in Case::all(concat!(env!("CARGO_MANIFEST_DIR"), "/cases")) {
+        let verdicts = case.transform::<JsonMap>();
+        case.expect("expected.txt", describe_transforms(&verdicts));
+    }
+}
