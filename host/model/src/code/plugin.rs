@@ -98,6 +98,13 @@ codes! {
     /// A character set that no table names.
     UNKNOWN_CHARSET = "unknown-charset";
 
+    // The transforms `filter` and `route`.
+
+    /// A body that is not what the settings say.
+    BODY_UNREADABLE = "body-unreadable";
+    /// No rule of the table holds, and nothing is said of the rest.
+    NO_RULE = "no-rule";
+
     // The HTTP sender.
 
     /// Stands for every status of a web service: the code itself is the number.
