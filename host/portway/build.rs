@@ -7,8 +7,17 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// Component files, without `.wasm`.
-const FIRST_PARTY: &[&str] =
-    &["mllp-source", "filter", "oru-to-json", "route", "http-sender", "mllp-sender", "file-sender"];
+const FIRST_PARTY: &[&str] = &[
+    "mllp-source",
+    "tcp-source",
+    "filter",
+    "oru-to-json",
+    "route",
+    "http-sender",
+    "mllp-sender",
+    "tcp-sender",
+    "file-sender",
+];
 
 fn main() -> io::Result<()> {
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());

@@ -42,9 +42,9 @@ mod tests {
 
     #[test]
     fn one_name_means_another_plugin_in_another_role() {
-        assert_eq!(names(Role::Source), ["mllp"]);
+        assert_eq!(names(Role::Source), ["mllp", "tcp"]);
         assert_eq!(names(Role::Transform), ["filter", "oru-to-json", "route"]);
-        assert_eq!(names(Role::Sender), ["http", "mllp", "file"]);
+        assert_eq!(names(Role::Sender), ["http", "mllp", "tcp", "file"]);
         assert!(matches!(find(Role::Source, "http"), FirstParty::Unknown));
     }
 }
