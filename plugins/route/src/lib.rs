@@ -3,6 +3,7 @@
 //! A transform knows its own destination alone: a message passes where the table names it and is
 //! filtered elsewhere. What a condition means is `portway-condition`'s.
 
+mod names;
 mod settings;
 mod table;
 
@@ -11,6 +12,7 @@ use portway_sdk::{Context, Failure, Message, Problem, Transform, TransformVerdic
 
 use crate::table::Table;
 
+pub use names::Names;
 pub use settings::{Matching, RuleSettings, Settings};
 pub use table::NAMES_MAX;
 

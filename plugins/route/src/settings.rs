@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use portway_condition::{
-    BodyKind, BodySettings, Case, ConditionSettings, CsvSettings, Names, PlaceSettings, Unreadable,
+    BodyKind, BodySettings, Case, ConditionSettings, CsvSettings, PlaceSettings, Unreadable,
 };
 use serde::Deserialize;
+
+use crate::Names;
 
 /// The settings of one destination's route.
 #[derive(Clone, Debug, Default, Deserialize)]

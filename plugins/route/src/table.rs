@@ -1,9 +1,9 @@
 //! The table: rules in their order, seen from one destination.
 
-use portway_condition::{Compiler, Condition, ConditionSettings, Facts, Names, ReadError, shortened};
+use portway_condition::{Compiler, Condition, ConditionSettings, Facts, ReadError, shortened};
 use portway_sdk::{Failure, TransformVerdict};
 
-use crate::{Matching, Settings};
+use crate::{Matching, Names, Settings};
 
 /// Names in one table, each counted as often as it stands there.
 pub const NAMES_MAX: usize = 10_000;

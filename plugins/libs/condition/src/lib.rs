@@ -9,7 +9,6 @@ mod check;
 mod compile;
 mod condition;
 mod facts;
-mod names;
 mod settings;
 mod unreadable;
 mod value;
@@ -17,7 +16,6 @@ mod value;
 pub use compile::{CONDITIONS_MAX, Compiler, DEPTH_MAX, SCALARS_MAX};
 pub use condition::Condition;
 pub use facts::{BODY_BYTES_MAX, Facts, Reader, VALUES_MAX};
-pub use names::Names;
 pub use settings::{BodyKind, BodySettings, Case, ConditionSettings, CsvSettings, PlaceSettings, Scalar};
 pub use unreadable::{ReadError, Unreadable};
 
