@@ -9,14 +9,18 @@ use std::{env, fs, io};
 /// Component files, without `.wasm`.
 const FIRST_PARTY: &[&str] = &[
     "mllp-source",
-    "oru-to-json",
+    "tcp-source",
     "csv-to-json",
-    "json-to-csv",
+    "filter",
     "hl7-to-json",
     "json-map",
+    "json-to-csv",
+    "oru-to-json",
+    "route",
+    "file-sender",
     "http-sender",
     "mllp-sender",
-    "file-sender",
+    "tcp-sender",
 ];
 
 fn main() -> io::Result<()> {

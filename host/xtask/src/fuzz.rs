@@ -10,7 +10,14 @@ use anyhow::Result;
 
 use crate::process::{cargo, run};
 
-const TARGETS: &[&str] = &["mllp_codec", "hl7_parser", "config_text", "transforms"];
+const TARGETS: &[&str] = &[
+    "config_text",
+    "hl7_parser",
+    "mllp_codec",
+    "tcp_framing",
+    "transforms",
+];
+const TARGETS: &[&str] = &["mllp_codec", "tcp_framing", "hl7_parser", "config_text"];
 /// This machine. Said aloud, it keeps the flags away from build scripts, which have no fuzzer to link to.
 const HOST: &str = "host-tuple";
 /// Coverage counters for the fuzzer to follow.

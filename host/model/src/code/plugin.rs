@@ -29,7 +29,7 @@ codes! {
     /// The peer took too long.
     TIMEOUT = "timeout";
 
-    // The MLLP source: refusals and doubts.
+    // The MLLP and TCP sources: refusals and doubts.
 
     /// A frame without content.
     EMPTY_FRAME = "empty-frame";
@@ -67,8 +67,12 @@ codes! {
     NOT_STORED = "not-stored";
     /// A ticket that this plugin did not write.
     BAD_TICKET = "bad-ticket";
+    /// A length before a frame that is none.
+    BAD_LENGTH = "bad-length";
+    /// A message of which nothing says where it ends.
+    END_UNKNOWN = "end-unknown";
 
-    // The MLLP source: notices.
+    // The MLLP and TCP sources: notices.
 
     /// Zeros, blanks or line ends between frames.
     BYTES_BETWEEN_FRAMES = "bytes-between-frames";
@@ -123,6 +127,13 @@ codes! {
     /// Something stands where a member is to be put.
     NO_PLACE = "no-place";
 
+    // The transforms `filter` and `route`.
+
+    /// A body that is not what the settings say.
+    BODY_UNREADABLE = "body-unreadable";
+    /// No rule of the table holds, and nothing is said of the rest.
+    NO_RULE = "no-rule";
+
     // The HTTP sender.
 
     /// Stands for every status of a web service: the code itself is the number.
@@ -136,7 +147,7 @@ codes! {
     /// The message does not have what the path needs.
     NO_PATH = "no-path";
 
-    // The MLLP sender.
+    // The MLLP and TCP senders.
 
     /// The receiver cannot take it now.
     AE = "AE";
@@ -146,7 +157,7 @@ codes! {
     CE = "CE";
     /// The receiver rejects it, in enhanced mode.
     CR = "CR";
-    /// The message holds a byte that begins or ends a frame.
+    /// The message holds what begins or ends a frame.
     FRAME_BYTE = "frame-byte";
     /// What came back is no acknowledgement.
     BAD_ACK = "bad-ack";
@@ -162,6 +173,10 @@ codes! {
     BYTES_AFTER_ACK = "bytes-after-ack";
     /// Something came before the acknowledgement.
     JUNK_BEFORE_ACK = "junk-before-ack";
+    /// The answer is no success.
+    REJECTED = "rejected";
+    /// The answer says that it may be taken later.
+    NOT_NOW = "not-now";
 
     // The file sender.
 

@@ -42,12 +42,9 @@ mod tests {
 
     #[test]
     fn one_name_means_another_plugin_in_another_role() {
-        assert_eq!(names(Role::Source), ["mllp"]);
-        assert_eq!(
-            names(Role::Transform),
-            ["oru-to-json", "csv-to-json", "json-to-csv", "hl7-to-json", "json-map"]
-        );
-        assert_eq!(names(Role::Sender), ["http", "mllp", "file"]);
+        assert_eq!(names(Role::Source), ["mllp", "tcp"]);
+        assert_eq!(names(Role::Transform), ["csv-to-json", "filter", "hl7-to-json", "json-map", "json-to-csv", "oru-to-json", "route"]);
+        assert_eq!(names(Role::Sender), ["file", "http", "mllp", "tcp"]);
         assert!(matches!(find(Role::Source, "http"), FirstParty::Unknown));
     }
 }

@@ -1,0 +1,145 @@
+//! The TCP sender's cases: `peer.json` is what the receiver does on each connection that is dialled,
+//! `traffic.txt` what happens between the two, `verdicts.txt` what the sender says. Bytes are written
+//! with the escapes of the settings.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
+
+use std::time::Duration;
+
+use portway_framing::{Sequence, shown};
+use portway_sdk::blobs::Blob;
+use portway_sdk::testing::{self, Case, Event, PeerScript, describe_sends};
+use portway_sdk::{Body, Call, Context, Message, Sender, Trouble, connect};
+use portway_tcp_sender::{REPLY_BYTES_MAX, Settings, TcpSender};
+use serde::Deserialize;
+
+/// One connection: `refused: …`, or steps. Each read and each write takes the next of its kind; writes
+/// without one work.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+enum Step {
+    Refused(String),
+    Says(Sequence),
+    Closes,
+    ReadFails(String),
+    WriteWorks,
+    WriteFails(String),
+}
+
+#[test]
+fn every_case_ends_as_written() {
+    for case in Case::all(concat!(env!("CARGO_MANIFEST_DIR"), "/cases")) {
+        run(case);
+    }
+}
+
+fn run(mut case: Case) {
+    testing::reset();
+    for steps in case.json::<Vec<Vec<Step>>>("peer.json").unwrap_or_default() {
+        testing::dial("peer", script(steps));
+    }
+    let opened = case.settings().and_then(|settings| TcpSender::open(settings, &case.context()));
+    let mut sender = match opened {
+        Ok(sender) => sender,
+        Err(failure) => {
+            case.expect("verdicts.txt", describe_sends(&Err(Trouble::Misconfigured(failure))));
+            return;
+        }
+    };
+    let messages = std::mem::take(&mut case.messages);
+    let verdicts = describe_sends(&sender.send_batch(&case.call, messages));
+    let notices = testing::notices().into_iter().map(|(code, text)| format!("notice {code}: {text}\n"));
+    case.expect("verdicts.txt", verdicts + &notices.collect::<String>());
+    case.expect("traffic.txt", testing::take_events().iter().map(describe).collect::<String>());
+}
+
+fn script(steps: Vec<Step>) -> Result<PeerScript, connect::Error> {
+    steps.into_iter().try_fold(PeerScript::new(), |script, step| {
+        Ok(match step {
+            Step::Refused(text) => return Err(error(&text)),
+            Step::Says(bytes) => script.says(bytes.0),
+            Step::Closes => script.says(""),
+            Step::ReadFails(text) => script.read_fails(error(&text)),
+            Step::WriteWorks => script.write_works(),
+            Step::WriteFails(text) => script.write_fails(error(&text)),
+        })
+    })
+}
+
+fn error(text: &str) -> connect::Error {
+    match text {
+        "denied" => connect::Error::Denied,
+        "busy" => connect::Error::Busy,
+        "timeout" => connect::Error::Timeout,
+        "closed" => connect::Error::Closed,
+        "unreachable" => connect::Error::Unreachable("connection refused".into()),
+        other => connect::Error::Other(other.into()),
+    }
+}
+
+fn describe(event: &Event) -> String {
+    match event {
+        Event::Begin(index) => format!("begin {index}\n"),
+        Event::Sent(index) => format!("sent {index}\n"),
+        Event::Open { fresh: true, .. } => "open, new\n".into(),
+        Event::Open { fresh: false, .. } => "open, kept\n".into(),
+        Event::Write(bytes) => format!("write {}\n", shown(bytes, 200)),
+        Event::Keep => "keep\n".into(),
+        Event::Close => "close\n".into(),
+        other => format!("{other:?}\n"),
+    }
+}
+
+/// Sends one message and tells the verdict and what was written.
+fn send(settings: &str, body: Body, peer: PeerScript) -> (String, Vec<Vec<u8>>) {
+    testing::reset();
+    testing::dial("peer", Ok(peer));
+    let settings: Settings = portway_sdk::parse_settings(settings).unwrap();
+    let mut sender = TcpSender::open(settings, &Context::default()).unwrap();
+    let call = Call::new("store", true, Duration::from_secs(600));
+    let verdicts = describe_sends(&sender.send_batch(&call, vec![Message::new(body)]));
+    let written = testing::events().into_iter().filter_map(|event| match event {
+        Event::Write(bytes) => Some(bytes),
+        _ => None,
+    });
+    (verdicts, written.collect())
+}
+
+const DELIMITED: &str = r#"{"framing":{"type":"delimiters","start":"\\x02","end":"\\x03"}}"#;
+
+#[test]
+fn a_large_message_goes_out_in_pieces_that_make_one_frame() {
+    for len in [256 * 1024 - 1, 256 * 1024, 256 * 1024 + 1, 3 * 256 * 1024] {
+        let bytes = vec![b'x'; len];
+        for body in [Body::from(bytes.clone()), Body::from(Blob::from_bytes(&bytes).unwrap())] {
+            let (verdict, written) = send(DELIMITED, body, PeerScript::new());
+            assert!(verdict.starts_with("sent written"), "{verdict}");
+            assert_eq!(written.concat(), [b"\x02", bytes.as_slice(), b"\x03"].concat());
+        }
+    }
+}
+
+#[test]
+fn a_delimiter_anywhere_in_a_large_message_is_found_before_anything_is_sent() {
+    let mut bytes = vec![b'x'; 600_000];
+    bytes[599_999] = 3;
+    let (verdict, written) = send(DELIMITED, Blob::from_bytes(&bytes).unwrap().into(), PeerScript::new());
+    assert_eq!(
+        verdict,
+        "quarantine frame-byte: the message holds `\\x03` at byte 599999, which ends a frame\n"
+    );
+    assert!(written.is_empty());
+}
+
+#[test]
+fn an_answer_has_a_limit() {
+    let settings = r#"{"framing":{"type":"line"},"answer":{"success":{"begins_with":"x"}}}"#;
+    let longest = "x".repeat(REPLY_BYTES_MAX as usize);
+    let (verdict, _) = send(settings, "a".into(), PeerScript::new().says(format!("{longest}\n")));
+    assert!(verdict.starts_with("sent answered: xxx"));
+    let (verdict, _) = send(settings, "a".into(), PeerScript::new().says(format!("{longest}x")));
+    assert_eq!(
+        verdict,
+        "retry bad-ack: the peer's answer cannot be read: it is too long; the connection was closed\n"
+    );
+}
