@@ -1,6 +1,6 @@
 //! Records against tables, against other parsers, and in every cutting into pieces.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on must stop")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 mod oracles;
 mod pieces;
