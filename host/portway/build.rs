@@ -7,7 +7,16 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// Component files, without `.wasm`.
-const FIRST_PARTY: &[&str] = &["mllp-source", "oru-to-json", "http-sender", "mllp-sender", "file-sender"];
+const FIRST_PARTY: &[&str] = &[
+    "mllp-source",
+    "http-source",
+    "file-source",
+    "schedule-source",
+    "oru-to-json",
+    "http-sender",
+    "mllp-sender",
+    "file-sender",
+];
 
 fn main() -> io::Result<()> {
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());

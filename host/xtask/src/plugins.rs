@@ -19,7 +19,7 @@ use crate::process::{cargo, run};
 const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "plugin";
 const SECTION: &str = "portway:manifest";
-const KINDS: &[&str] = &["transform", "stream-source", "sender", "http-sender"];
+const KINDS: &[&str] = &["transform", "stream-source", "poll-source", "http-source", "sender", "http-sender"];
 
 /// Which plugins to build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -42,9 +42,9 @@ mod tests {
 
     #[test]
     fn one_name_means_another_plugin_in_another_role() {
-        assert_eq!(names(Role::Source), ["mllp"]);
+        assert_eq!(names(Role::Source), ["mllp", "http", "file", "schedule"]);
         assert_eq!(names(Role::Transform), ["oru-to-json"]);
         assert_eq!(names(Role::Sender), ["http", "mllp", "file"]);
-        assert!(matches!(find(Role::Source, "http"), FirstParty::Unknown));
+        assert!(matches!(find(Role::Transform, "http"), FirstParty::Unknown));
     }
 }
