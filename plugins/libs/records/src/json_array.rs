@@ -1,7 +1,7 @@
 //! A JSON array: each element is a record, as the bytes between blanks and commas.
 
 use crate::json::{Scanner, is_blank};
-use crate::{Broken, Limits, Mark, Opening, Record, Step, opening, too_large};
+use crate::{Broken, Limits, Mark, Opening, Record, Step, opening, too_large, within};
 
 /// Finds the elements of an array.
 #[derive(Clone, Debug)]
@@ -74,9 +74,10 @@ impl JsonArray {
     }
 
     fn scan(&mut self, rest: &[u8]) -> Result<usize, Broken> {
+        let piece = within(rest, self.at - self.element, self.limits);
         let used = self
             .scanner
-            .scan(rest)
+            .scan(piece)
             .map_err(|fault| Broken::new("invalid-json", self.at + fault.used as u64, fault.what))?;
         if self.at + used as u64 - self.element > self.limits.record_bytes_max {
             return Err(too_large(self.element, self.limits));

@@ -181,3 +181,10 @@ fn too_large(start: u64, limits: Limits) -> Broken {
     let text = format!("a record is longer than {} bytes", limits.record_bytes_max);
     Broken::new("record-too-large", start, text)
 }
+
+/// As much of a piece as a record may go on for, and one byte more: what is wrong behind that
+/// is never seen, so that the reason does not depend on the pieces.
+fn within(piece: &[u8], len: u64, limits: Limits) -> &[u8] {
+    let room = limits.record_bytes_max.saturating_sub(len).saturating_add(1);
+    piece.get(..usize::try_from(room).unwrap_or(usize::MAX)).unwrap_or(piece)
+}

@@ -5,7 +5,7 @@
 use memchr::memchr;
 
 use crate::json::{Scanner, is_blank};
-use crate::{Broken, Limits, Mark, Opening, Record, Step, opening, too_large};
+use crate::{Broken, Limits, Mark, Opening, Record, Step, opening, too_large, within};
 
 /// Finds values.
 #[derive(Clone, Debug)]
@@ -84,8 +84,9 @@ impl Ndjson {
     fn scan(&mut self, rest: &[u8]) -> Result<(usize, bool), Broken> {
         let line_end = memchr(b'\n', rest);
         let line = rest.get(..line_end.unwrap_or(rest.len())).unwrap_or_default();
+        let piece = within(line, self.at - self.value, self.limits);
         let used =
-            self.scanner.scan(line).map_err(|fault| self.broken(self.at + fault.used as u64, fault.what))?;
+            self.scanner.scan(piece).map_err(|fault| self.broken(self.at + fault.used as u64, fault.what))?;
         if self.at + used as u64 - self.value > self.limits.record_bytes_max {
             return Err(too_large(self.value, self.limits));
         }

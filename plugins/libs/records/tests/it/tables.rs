@@ -170,6 +170,20 @@ fn a_record_above_the_limit_breaks_the_input_and_one_at_the_limit_does_not() {
 }
 
 #[test]
+fn which_fault_is_told_does_not_depend_on_the_pieces() {
+    let limits = Limits { record_bytes_max: 16, ..Limits::default() };
+    for (format, input) in
+        [(Format::JsonArray, "[{\"a\":[2,-2.5e2,2.5l]"), (Format::Ndjson, "{\"a\":[2,-2.5e2,2.5l]\n")]
+    {
+        for piece in [1, 5, 100] {
+            let mut pieces = std::iter::repeat(piece);
+            let broken = split_in(format, limits, Mark::default(), input.as_bytes(), &mut pieces).1.unwrap();
+            assert_eq!(broken.code, "record-too-large");
+        }
+    }
+}
+
+#[test]
 fn json_is_nested_up_to_the_limit() {
     let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     let limits = Limits { depth_max: 5, ..Limits::default() };
