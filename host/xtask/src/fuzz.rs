@@ -10,7 +10,8 @@ use anyhow::Result;
 
 use crate::process::{cargo, run};
 
-const TARGETS: &[&str] = &["mllp_codec", "hl7_parser", "config_text"];
+const TARGETS: &[&str] =
+    &["mllp_codec", "hl7_parser", "records", "file_source", "http_source", "config_text"];
 /// This machine. Said aloud, it keeps the flags away from build scripts, which have no fuzzer to link to.
 const HOST: &str = "host-tuple";
 /// Coverage counters for the fuzzer to follow.
