@@ -8,7 +8,10 @@ use std::{env, fs, io};
 
 /// Component files, without `.wasm`.
 const FIRST_PARTY: &[&str] = &[
+    "file-source",
+    "http-source",
     "mllp-source",
+    "schedule-source",
     "tcp-source",
     "csv-to-json",
     "filter",

@@ -14,6 +14,7 @@ mod body;
 mod duration;
 mod http_sender;
 mod http_source;
+mod key;
 mod message;
 mod poll_source;
 mod problem;
@@ -44,11 +45,12 @@ pub use http_sender::{
     Ask, HttpError, HttpReply, HttpSender, Plan, Request, RequestContent, Response, judge_each, prepare_each,
 };
 pub use http_source::{Accepted, Decision, HttpAnswer, HttpRequest, HttpSource};
+pub use key::{KEY_BYTES_MAX, key_of};
 pub use message::{Call, Context, Deadline, Message};
 pub use poll_source::{Found, PollSource, Query};
 pub use problem::{Failure, Later, Problem, ResultExt, Trouble};
 pub use sender::{Answer, SendVerdict, Sender, send_each};
-pub use services::{blobs, connect, files, log, progress, text};
+pub use services::{blobs, clock, connect, files, log, progress, text};
 pub use settings::{NoSettings, parse_settings};
 pub use source::{Content, Draft, Fate, Item, Receipt, Refusal, Span};
 pub use stream_source::{Codec, FinishReason, Step, StreamReply, StreamSource};

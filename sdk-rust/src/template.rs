@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::clock::date;
 use crate::{Call, Message};
 
 /// A template, read once.
@@ -25,6 +26,8 @@ enum Part {
     Date,
     Time,
     Attribute(String),
+    /// One of the placeholders that the caller knows.
+    Named(String),
 }
 
 /// The message does not have what a template asks for.
@@ -49,6 +52,8 @@ pub enum TemplateError {
     LoneBrace,
     /// Not one of the placeholders.
     Unknown(String),
+    /// Not one of the placeholders that this template may have.
+    NotOneOf { name: String, known: String },
 }
 
 impl fmt::Display for TemplateError {
@@ -59,6 +64,9 @@ impl fmt::Display for TemplateError {
                 f,
                 "`{{{name}}}` is no placeholder; there are {{id}}, {{key}}, {{store}}, {{date}}, {{time}} and {{attribute:NAME}}"
             ),
+            TemplateError::NotOneOf { name, known } => {
+                write!(f, "`{{{name}}}` is no placeholder here; there are {known}")
+            }
         }
     }
 }
@@ -66,6 +74,30 @@ impl fmt::Display for TemplateError {
 impl std::error::Error for TemplateError {}
 
 impl Template {
+    /// Reads a template whose placeholders are these and no others: for sources, which have
+    /// no message yet.
+    pub fn of(text: &str, names: &[&str]) -> Result<Template, TemplateError> {
+        let known = || names.iter().map(|name| format!("`{{{name}}}`")).collect::<Vec<_>>().join(", ");
+        parse(text, |name| match names.contains(&name) {
+            true => Ok(Part::Named(name.to_owned())),
+            false => Err(TemplateError::NotOneOf { name: name.to_owned(), known: known() }),
+        })
+    }
+
+    /// Fills a template of [`Template::of`]: `push` writes the value of a placeholder.
+    pub fn fill(&self, mut push: impl FnMut(&mut String, &str)) -> String {
+        let mut text = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Literal(literal) => text.push_str(literal),
+                Part::Named(name) => push(&mut text, name),
+                // Not written by `of`.
+                Part::Id | Part::Key | Part::Store | Part::Date | Part::Time | Part::Attribute(_) => {}
+            }
+        }
+        text
+    }
+
     /// The text, where nothing in it depends on the message.
     pub fn as_literal(&self) -> Option<&str> {
         match self.parts.as_slice() {
@@ -94,6 +126,7 @@ impl Template {
                 Part::Date => text.push_str(&date(message.received_ms)),
                 Part::Time => text.push_str(&time(message.received_ms)),
                 Part::Store => push(&mut text, &call.store),
+                Part::Named(name) => return Err(Missing { what: name.clone() }),
                 Part::Key => push(&mut text, given(message.key.as_deref(), || "key".to_owned())?),
                 Part::Attribute(name) => {
                     let value = given(message.attributes.get(name), || format!("attribute `{name}`"))?;
@@ -113,34 +146,41 @@ impl FromStr for Template {
     type Err = TemplateError;
 
     fn from_str(text: &str) -> Result<Template, TemplateError> {
-        let mut parts = Vec::new();
-        let mut literal = String::new();
-        let mut rest = text;
-        while let Some(at) = rest.find(['{', '}']) {
-            let (before, from) = rest.split_at(at);
-            literal.push_str(before);
-            if let Some(after) = from.strip_prefix("{{") {
-                literal.push('{');
-                rest = after;
-            } else if let Some(after) = from.strip_prefix("}}") {
-                literal.push('}');
-                rest = after;
-            } else {
-                let placeholder = from.strip_prefix('{').and_then(|inside| inside.split_once('}'));
-                let (name, after) = placeholder.ok_or(TemplateError::LoneBrace)?;
-                if !literal.is_empty() {
-                    parts.push(Part::Literal(std::mem::take(&mut literal)));
-                }
-                parts.push(placeholder_of(name)?);
-                rest = after;
-            }
-        }
-        literal.push_str(rest);
-        if !literal.is_empty() {
-            parts.push(Part::Literal(literal));
-        }
-        Ok(Template { parts })
+        parse(text, placeholder_of)
     }
+}
+
+fn parse(
+    text: &str,
+    placeholder_of: impl Fn(&str) -> Result<Part, TemplateError>,
+) -> Result<Template, TemplateError> {
+    let mut parts = Vec::new();
+    let mut literal = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '}']) {
+        let (before, from) = rest.split_at(at);
+        literal.push_str(before);
+        if let Some(after) = from.strip_prefix("{{") {
+            literal.push('{');
+            rest = after;
+        } else if let Some(after) = from.strip_prefix("}}") {
+            literal.push('}');
+            rest = after;
+        } else {
+            let placeholder = from.strip_prefix('{').and_then(|inside| inside.split_once('}'));
+            let (name, after) = placeholder.ok_or(TemplateError::LoneBrace)?;
+            if !literal.is_empty() {
+                parts.push(Part::Literal(std::mem::take(&mut literal)));
+            }
+            parts.push(placeholder_of(name)?);
+            rest = after;
+        }
+    }
+    literal.push_str(rest);
+    if !literal.is_empty() {
+        parts.push(Part::Literal(literal));
+    }
+    Ok(Template { parts })
 }
 
 fn placeholder_of(name: &str) -> Result<Part, TemplateError> {
@@ -155,20 +195,6 @@ fn placeholder_of(name: &str) -> Result<Part, TemplateError> {
             _ => Err(TemplateError::Unknown(name.to_owned())),
         },
     }
-}
-
-/// `2026-02-28`, UTC.
-fn date(ms: u64) -> String {
-    // Days to a civil date, in years that begin in March so that the leap day is the last.
-    let days = ms / 86_400_000 + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
 }
 
 /// `235959`, UTC.
@@ -204,19 +230,18 @@ mod tests {
     }
 
     #[test]
+    fn a_source_says_which_placeholders_there_are() {
+        let template = Template::of("{{{file.name}}}#{n}", &["file.name", "n"]).unwrap();
+        assert_eq!(template.fill(|text, name| text.push_str(&name.to_uppercase())), "{FILE.NAME}#N");
+        let error = Template::of("{id}", &["file.name", "n"]).unwrap_err();
+        assert_eq!(error.to_string(), "`{id}` is no placeholder here; there are `{file.name}`, `{n}`");
+    }
+
+    #[test]
     fn what_is_no_template_is_refused() {
         assert_eq!("{".parse::<Template>(), Err(TemplateError::LoneBrace));
         assert_eq!("a}b".parse::<Template>(), Err(TemplateError::LoneBrace));
         assert_eq!("{ide}".parse::<Template>(), Err(TemplateError::Unknown("ide".into())));
         assert_eq!("{attribute:}".parse::<Template>(), Err(TemplateError::Unknown("attribute:".into())));
-    }
-
-    #[test]
-    fn dates_are_right_around_leap_days() {
-        let days =
-            [(0, "1970-01-01"), (11_016, "2000-02-29"), (11_017, "2000-03-01"), (19_782, "2024-02-29")];
-        for (day, expected) in days {
-            assert_eq!(date(day * 86_400_000), expected);
-        }
     }
 }

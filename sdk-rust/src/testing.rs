@@ -5,14 +5,24 @@
 //! the host.
 
 mod case;
+pub(crate) mod folder;
+mod http;
+mod poll;
+mod stored;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
 use crate::log::Level;
 use crate::{connect, files};
 
+use folder::{Folder, StagedFile};
+
 pub use case::{Case, describe_sends, describe_transforms};
+pub use http::HttpHost;
+pub use poll::PollHost;
+pub use stored::Stored;
 
 /// What a plugin did, in the order it did it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +107,9 @@ pub(crate) struct Stage {
     pub events: Vec<Event>,
     pub logs: Vec<(Level, String)>,
     pub notices: Vec<(String, String)>,
-    pub folders: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
+    pub folders: BTreeMap<String, Folder>,
+    files_made: u64,
+    time_ms: Option<u64>,
     pub file_failures: Vec<(String, files::Error)>,
     pub peers: BTreeMap<String, VecDeque<Result<PeerScript, connect::Error>>>,
     pub kept: BTreeMap<String, PeerScript>,
@@ -136,6 +148,38 @@ pub fn notices() -> Vec<(String, String)> {
     with_stage(|stage| stage.notices.clone())
 }
 
+/// The notices since this was asked last.
+pub fn take_notices() -> Vec<(String, String)> {
+    with_stage(|stage| std::mem::take(&mut stage.notices))
+}
+
+impl Stage {
+    /// None: no test has set the clock.
+    pub fn now_ms(&self) -> Option<u64> {
+        self.time_ms
+    }
+
+    /// A file that nobody has seen before, made now.
+    pub fn new_file(&mut self, bytes: &[u8]) -> StagedFile {
+        self.files_made += 1;
+        StagedFile {
+            bytes: Rc::new(RefCell::new(bytes.to_vec())),
+            modified_ms: self.time_ms.unwrap_or_default(),
+            identity: self.files_made,
+        }
+    }
+}
+
+/// Stops the clock at this time, in milliseconds since 1970.
+pub fn set_time(ms: u64) {
+    with_stage(|stage| stage.time_ms = Some(ms));
+}
+
+/// Moves the clock that a test has set; without one it begins at 0.
+pub fn pass_time(ms: u64) {
+    with_stage(|stage| stage.time_ms = Some(stage.time_ms.unwrap_or_default() + ms));
+}
+
 /// Grants a folder.
 pub fn grant_folder(name: &str) {
     with_stage(|stage| {
@@ -145,27 +189,51 @@ pub fn grant_folder(name: &str) {
 
 /// What is in a file; none: there is no such file.
 pub fn file(folder: &str, path: &str) -> Option<Vec<u8>> {
-    with_stage(|stage| stage.folders.get(folder)?.get(path).cloned())
+    with_stage(|stage| Some(stage.folders.get(folder)?.get(path)?.bytes.borrow().clone()))
 }
 
 /// The paths in a folder.
 pub fn paths(folder: &str) -> Vec<String> {
-    with_stage(|stage| {
-        stage.folders.get(folder).into_iter().flat_map(|files| files.keys().cloned()).collect()
-    })
+    with_stage(|stage| stage.folders.get(folder).into_iter().flat_map(Folder::paths).cloned().collect())
 }
 
-/// Puts a file into a granted folder.
+/// Puts a file into a granted folder, now; one that has the name is another file.
 pub fn put_file(folder: &str, path: &str, bytes: &[u8]) {
     grant_folder(folder);
     with_stage(|stage| {
-        if let Some(files) = stage.folders.get_mut(folder) {
-            files.insert(path.to_owned(), bytes.to_vec());
+        let file = stage.new_file(bytes);
+        if let Some(folder) = stage.folders.get_mut(folder) {
+            folder.insert(path, file);
         }
     });
 }
 
-/// The next `operation` (`append`, `sync`, `put`, `open`, `stat`, …) fails.
+/// Changes a file where it lies: it stays the same one, modified now.
+pub fn edit_file(folder: &str, path: &str, edit: impl FnOnce(&mut Vec<u8>)) {
+    with_stage(|stage| {
+        let now = stage.time_ms.unwrap_or_default();
+        if let Some(file) = stage.folders.get_mut(folder).and_then(|folder| folder.get_mut(path)) {
+            edit(&mut file.bytes.borrow_mut());
+            file.modified_ms = now;
+        }
+    });
+}
+
+/// Gives a file another time of its last change.
+pub fn set_modified(folder: &str, path: &str, ms: u64) {
+    with_stage(|stage| {
+        if let Some(file) = stage.folders.get_mut(folder).and_then(|folder| folder.get_mut(path)) {
+            file.modified_ms = ms;
+        }
+    });
+}
+
+/// Takes a file away; says whether there was one.
+pub fn remove_file(folder: &str, path: &str) -> bool {
+    with_stage(|stage| stage.folders.get_mut(folder).and_then(|folder| folder.remove(path)).is_some())
+}
+
+/// The next `operation` (`append`, `sync`, `put`, `open`, `read`, `stat`, `scan`, `move`, `remove`) fails.
 pub fn fail_file(operation: &str, error: files::Error) {
     with_stage(|stage| stage.file_failures.push((operation.to_owned(), error)));
 }

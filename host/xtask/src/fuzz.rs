@@ -12,12 +12,14 @@ use crate::process::{cargo, run};
 
 const TARGETS: &[&str] = &[
     "config_text",
+    "file_source",
     "hl7_parser",
+    "http_source",
     "mllp_codec",
+    "records",
     "tcp_framing",
     "transforms",
 ];
-const TARGETS: &[&str] = &["mllp_codec", "tcp_framing", "hl7_parser", "config_text"];
 /// This machine. Said aloud, it keeps the flags away from build scripts, which have no fuzzer to link to.
 const HOST: &str = "host-tuple";
 /// Coverage counters for the fuzzer to follow.

@@ -3,13 +3,19 @@
 //! Has the same names as `host/wasm.rs`.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::blobs::Error as BlobError;
 use crate::connect::Error as ConnectError;
 use crate::files::{Entry, Error as FileError, Move, OnExists};
 use crate::log::Level;
+use crate::testing::folder::{self, Folder};
 use crate::testing::{Event, PeerRead, PeerScript, Stage, with_stage};
 use crate::text::Error as TextError;
+
+/// Bytes of one read and names of one scan at most, as in the host.
+const READ_BYTES_MAX: u32 = 1 << 20;
+const SCAN_MAX: u32 = 1_000;
 
 /// Bytes that would stay in the host.
 #[derive(Clone, Debug)]
@@ -177,35 +183,44 @@ impl Drop for Connection {
     }
 }
 
-/// An open file: what was in it when it was opened.
+pub fn clock_now_ms() -> u64 {
+    with_stage(|stage| stage.now_ms()).unwrap_or_else(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
+}
+
+/// An open file.
 #[derive(Debug)]
 pub struct File {
-    path: String,
-    bytes: Vec<u8>,
+    identity: u64,
+    bytes: folder::Bytes,
 }
 
 impl File {
     pub fn size(&self) -> u64 {
-        self.bytes.len() as u64
+        self.bytes.borrow().len() as u64
     }
 
     pub fn identity(&self) -> String {
-        self.path.clone()
+        self.identity.to_string()
     }
 
     pub fn read(&self, offset: u64, len: u32) -> Result<Vec<u8>, FileError> {
-        let bytes = part(&self.bytes, offset, u64::from(len));
-        bytes.map(<[u8]>::to_vec).ok_or_else(|| FileError::Other("behind the end".into()))
+        if let Some(error) = with_stage(|stage| stage.take_file_failure("read")) {
+            return Err(error);
+        }
+        let bytes = self.bytes.borrow();
+        Ok(part(&bytes, offset, u64::from(len.min(READ_BYTES_MAX))).unwrap_or_default().to_vec())
     }
 
     pub fn slice(&self, offset: u64, len: u64) -> Result<Blob, FileError> {
-        let bytes = part(&self.bytes, offset, len).filter(|bytes| bytes.len() as u64 == len);
-        let bytes = bytes.ok_or_else(|| FileError::Other("behind the end".into()))?;
+        let bytes = self.bytes.borrow();
+        let bytes = part(&bytes, offset, len).filter(|bytes| bytes.len() as u64 == len);
+        let bytes = bytes.ok_or_else(|| FileError::Other("the file ends before the part does".into()))?;
         Ok(Blob(Arc::new(bytes.to_vec())))
     }
 }
-
-type Folder = std::collections::BTreeMap<String, Vec<u8>>;
 
 /// Runs one operation, unless the stage says that it fails.
 fn on_folder<T>(
@@ -221,52 +236,33 @@ fn on_folder<T>(
     })
 }
 
-fn entry(path: &str, bytes: &[u8]) -> Entry {
-    Entry {
-        name: path.rsplit('/').next().unwrap_or(path).to_owned(),
-        size: bytes.len() as u64,
-        modified_ms: 0,
-        identity: path.to_owned(),
-        is_folder: false,
-    }
-}
-
 pub fn files_scan(
     folder: &str,
     path: &str,
     after: Option<&str>,
     limit: u32,
 ) -> Result<Vec<Entry>, FileError> {
-    on_folder("scan", folder, |files| {
-        let prefix = if path.is_empty() { String::new() } else { format!("{path}/") };
-        let inside = files.iter().filter_map(|(path, bytes)| {
-            let name = path.strip_prefix(&prefix)?;
-            let wanted = !name.contains('/') && after.is_none_or(|after| name > after);
-            wanted.then(|| entry(path, bytes))
-        });
-        Ok(inside.take(usize::try_from(limit).unwrap_or(usize::MAX)).collect())
-    })
+    on_folder("scan", folder, |folder| Ok(folder.scan(path, after, limit.min(SCAN_MAX))))
 }
 
 pub fn files_stat(folder: &str, path: &str) -> Result<Entry, FileError> {
-    on_folder("stat", folder, |files| {
-        files.get(path).map(|bytes| entry(path, bytes)).ok_or(FileError::NotFound)
-    })
+    on_folder("stat", folder, |folder| folder.stat(path))
 }
 
 pub fn files_open(folder: &str, path: &str) -> Result<File, FileError> {
-    on_folder("open", folder, |files| {
-        let bytes = files.get(path).cloned().ok_or(FileError::NotFound)?;
-        Ok(File { path: path.to_owned(), bytes })
+    on_folder("open", folder, |folder| {
+        let file = folder.get(path).ok_or(FileError::NotFound)?;
+        Ok(File { identity: file.identity, bytes: file.bytes.clone() })
     })
 }
 
 pub fn files_put(folder: &str, path: &str, bytes: &[u8], on_exists: OnExists) -> Result<(), FileError> {
-    on_folder("put", folder, |files| {
-        if on_exists == OnExists::Fail && files.contains_key(path) {
+    let file = with_stage(|stage| stage.new_file(bytes));
+    on_folder("put", folder, |folder| {
+        if on_exists == OnExists::Fail && folder.get(path).is_some() {
             return Err(FileError::Exists);
         }
-        files.insert(path.to_owned(), bytes.to_vec());
+        folder.insert(path, file);
         Ok(())
     })?;
     note(Event::Put { folder: folder.to_owned(), path: path.to_owned(), bytes: bytes.to_vec() });
@@ -278,8 +274,15 @@ pub fn files_put_blob(folder: &str, path: &str, blob: &Blob, on_exists: OnExists
 }
 
 pub fn files_append(folder: &str, path: &str, bytes: &[u8]) -> Result<(), FileError> {
-    on_folder("append", folder, |files| {
-        files.entry(path.to_owned()).or_default().extend_from_slice(bytes);
+    let fresh = with_stage(|stage| stage.new_file(b""));
+    on_folder("append", folder, |folder| {
+        if folder.get(path).is_none() {
+            folder.insert(path, fresh.clone());
+        }
+        if let Some(file) = folder.get_mut(path) {
+            file.bytes.borrow_mut().extend_from_slice(bytes);
+            file.modified_ms = fresh.modified_ms;
+        }
         Ok(())
     })?;
     note(Event::Append { folder: folder.to_owned(), path: path.to_owned(), bytes: bytes.to_vec() });
@@ -293,20 +296,20 @@ pub fn files_sync(folder: &str, path: &str) -> Result<(), FileError> {
 }
 
 pub fn files_move(from_to: Move<'_>) -> Result<(), FileError> {
-    let taken = on_folder("stat", from_to.to_folder, |files| Ok(files.contains_key(from_to.to_path)))?;
+    let taken = on_folder("stat", from_to.to_folder, |folder| Ok(folder.get(from_to.to_path).is_some()))?;
     if taken && from_to.on_exists == OnExists::Fail {
         return Err(FileError::Exists);
     }
-    let bytes =
-        on_folder("move", from_to.folder, |files| files.remove(from_to.path).ok_or(FileError::NotFound))?;
-    on_folder("move", from_to.to_folder, |files| {
-        files.insert(from_to.to_path.to_owned(), bytes);
+    let file =
+        on_folder("move", from_to.folder, |folder| folder.remove(from_to.path).ok_or(FileError::NotFound))?;
+    on_folder("move", from_to.to_folder, |folder| {
+        folder.insert(from_to.to_path, file);
         Ok(())
     })
 }
 
 pub fn files_remove(folder: &str, path: &str) -> Result<(), FileError> {
-    on_folder("remove", folder, |files| files.remove(path).map(drop).ok_or(FileError::NotFound))
+    on_folder("remove", folder, |folder| folder.remove(path).map(drop).ok_or(FileError::NotFound))
 }
 
 impl Stage {

@@ -2,6 +2,8 @@
 //!
 //! Has the same names as `host/native.rs`.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use crate::blobs::Error as BlobError;
 use crate::connect::Error as ConnectError;
 use crate::files::{Entry, Error as FileError, Move, OnExists};
@@ -52,6 +54,11 @@ fn blob_error(error: wit::blobs::Error) -> BlobError {
         wit::blobs::Error::Unavailable(text) => BlobError::Unavailable(text),
         wit::blobs::Error::Other(text) => BlobError::Other(text),
     }
+}
+
+pub fn clock_now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 pub fn log_write(level: Level, text: &str) {

@@ -2,6 +2,7 @@
 //! [`testing`](../testing/index.html)).
 
 pub mod blobs;
+pub mod clock;
 pub mod connect;
 pub mod files;
 pub mod log;

@@ -42,9 +42,16 @@ mod tests {
 
     #[test]
     fn one_name_means_another_plugin_in_another_role() {
-        assert_eq!(names(Role::Source), ["mllp", "tcp"]);
-        assert_eq!(names(Role::Transform), ["csv-to-json", "filter", "hl7-to-json", "json-map", "json-to-csv", "oru-to-json", "route"]);
+        assert_eq!(names(Role::Source), ["file", "http", "mllp", "schedule", "tcp"]);
+        assert_eq!(
+            names(Role::Transform),
+            ["csv-to-json", "filter", "hl7-to-json", "json-map", "json-to-csv", "oru-to-json", "route"]
+        );
         assert_eq!(names(Role::Sender), ["file", "http", "mllp", "tcp"]);
         assert!(matches!(find(Role::Source, "http"), FirstParty::Unknown));
+        assert_eq!(names(Role::Source), ["mllp", "http", "file", "schedule"]);
+        assert_eq!(names(Role::Transform), ["oru-to-json"]);
+        assert_eq!(names(Role::Sender), ["http", "mllp", "file"]);
+        assert!(matches!(find(Role::Transform, "http"), FirstParty::Unknown));
     }
 }

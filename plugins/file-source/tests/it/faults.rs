@@ -1,0 +1,154 @@
+//! Folders and files that fail: a clear state each, and never a loop.
+
+use portway_sdk::{Trouble, files, testing};
+
+use crate::{bodies, codes, open, stage};
+
+fn code_of(trouble: &Trouble) -> (&str, &str) {
+    match trouble {
+        Trouble::Unavailable(later) => ("unavailable", &later.failure.code),
+        Trouble::Misconfigured(failure) => ("misconfigured", &failure.code),
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_left_alone_until_it_changes() {
+    stage();
+    testing::put_file("inbox", "bad", b"[1,");
+    testing::set_modified("inbox", "bad", 1);
+    testing::put_file("inbox", "good", b"[2]");
+    let mut host = open(r#"{"settle":"0ms","split":"json-array"}"#);
+    for _ in 0..3 {
+        host.drain().unwrap();
+        host.restart().unwrap();
+    }
+    assert_eq!(bodies(&host), ["1", "2"]);
+    assert_eq!(codes(), ["invalid-json"], "told once");
+    assert_eq!((testing::paths("inbox"), testing::paths("done")), (vec!["bad".into()], vec!["good".into()]));
+    testing::pass_time(1);
+    testing::edit_file("inbox", "bad", |bytes| bytes.extend(b"3]"));
+    host.drain().unwrap();
+    assert_eq!(bodies(&host), ["1", "2", "1", "3"]);
+}
+
+#[test]
+fn with_stop_a_file_that_cannot_be_read_stops_the_source_until_it_is_gone() {
+    stage();
+    testing::put_file("inbox", "bad", b"[1,]");
+    testing::set_modified("inbox", "bad", 1);
+    testing::put_file("inbox", "good", b"[2]");
+    let mut host = open(r#"{"settle":"0ms","split":"json-array","on_error":"stop"}"#);
+    host.turn().unwrap();
+    assert_eq!(bodies(&host), ["1"], "what was right before is stored");
+    for _ in 0..2 {
+        let trouble = host.poll().unwrap_err();
+        assert_eq!(code_of(&trouble), ("misconfigured", "invalid-json"));
+        host.restart().unwrap();
+    }
+    testing::remove_file("inbox", "bad");
+    host.drain().unwrap();
+    assert_eq!(bodies(&host), ["1", "2"]);
+}
+
+#[test]
+fn a_name_that_is_taken_gets_a_time() {
+    stage();
+    testing::put_file("done", "order.csv", b"old");
+    testing::put_file("done", "order-20260228T120000.000Z.csv", b"old");
+    testing::put_file("inbox", "order.csv", b"new");
+    let mut host = open(r#"{"settle":"0ms"}"#);
+    host.drain().unwrap();
+    assert_eq!(testing::file("done", "order-20260228T120000.000Z-2.csv").unwrap(), b"new");
+    assert_eq!(testing::file("done", "order.csv").unwrap(), b"old");
+}
+
+#[test]
+fn a_folder_that_is_away_makes_the_host_ask_again() {
+    for operation in ["scan", "stat", "open", "read"] {
+        stage();
+        testing::put_file("inbox", "a", b"one\ntwo\n");
+        let mut host = open(r#"{"settle":"0ms","split":"lines"}"#);
+        testing::fail_file(operation, files::Error::Unavailable("stale".into()));
+        let trouble = host.poll().unwrap_err();
+        assert_eq!(code_of(&trouble), ("unavailable", "inbox-unavailable"), "{operation}");
+        host.drain().unwrap();
+        assert_eq!(bodies(&host), ["one", "two"]);
+        assert_eq!(codes(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_move_that_fails_is_asked_for_again() {
+    for (error, kind) in [
+        (files::Error::Unavailable("stale".into()), "unavailable"),
+        (files::Error::Full, "unavailable"),
+        (files::Error::Denied, "misconfigured"),
+    ] {
+        stage();
+        testing::put_file("inbox", "a", b"one");
+        let mut host = open(r#"{"settle":"0ms"}"#);
+        let found = host.poll().unwrap();
+        let receipts = host.commit(found);
+        testing::fail_file("move", error);
+        assert_eq!(code_of(&host.settle(receipts.clone()).unwrap_err()), (kind, "not-moved"));
+        host.settle(receipts).unwrap();
+        assert_eq!(testing::paths("done"), ["a"]);
+        host.drain().unwrap();
+        assert_eq!(bodies(&host), ["one"]);
+    }
+}
+
+#[test]
+fn a_file_that_can_never_be_moved_stays_and_is_not_read_again() {
+    stage();
+    testing::put_file("inbox", "a", b"one");
+    let mut host = open(r#"{"settle":"0ms"}"#);
+    let found = host.poll().unwrap();
+    let receipts = host.commit(found);
+    testing::fail_file("move", files::Error::Other("it is in use".into()));
+    host.settle(receipts).unwrap();
+    assert_eq!(codes(), ["not-moved"]);
+    for _ in 0..3 {
+        host.drain().unwrap();
+        host.restart().unwrap();
+    }
+    testing::put_file("inbox", "b", b"two");
+    host.drain().unwrap();
+    assert_eq!(bodies(&host), ["one", "two"]);
+}
+
+#[test]
+fn an_unreadable_file_fails_and_the_next_one_is_read() {
+    stage();
+    testing::put_file("inbox", "a", b"one");
+    testing::put_file("inbox", "b", b"two");
+    testing::fail_file("open", files::Error::Denied);
+    let mut host = open(r#"{"settle":"0ms","after_failure":"move"}"#);
+    host.drain().unwrap();
+    assert_eq!(bodies(&host), ["two"]);
+    assert_eq!((codes(), testing::paths("failed")), (vec!["unreadable".into()], vec!["a".into()]));
+}
+
+#[test]
+fn a_folder_that_is_not_granted_is_a_mistake_of_the_project() {
+    testing::reset();
+    let mut host = open("{}");
+    assert_eq!(code_of(&host.poll().unwrap_err()), ("misconfigured", "denied"));
+    testing::put_file("inbox", "a", b"one");
+    let mut host = open(r#"{"settle":"0ms"}"#);
+    let found = host.poll().unwrap();
+    let receipts = host.commit(found);
+    assert_eq!(code_of(&host.settle(receipts).unwrap_err()), ("misconfigured", "not-moved"));
+}
+
+#[test]
+fn a_record_that_the_store_refuses_makes_its_file_fail() {
+    stage();
+    testing::put_file("inbox", "a", b"fine");
+    testing::put_file("inbox", "b", b"odd");
+    let mut host = open(r#"{"settle":"0ms","after_failure":"move"}"#);
+    host.refuse(|stored| (stored.bytes == b"odd").then_some("too-large"));
+    host.drain().unwrap();
+    assert_eq!((testing::paths("done"), testing::paths("failed")), (vec!["a".into()], vec!["b".into()]));
+    assert_eq!(codes(), ["record-not-stored"]);
+}
