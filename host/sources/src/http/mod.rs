@@ -114,6 +114,7 @@ impl HttpHandle {
     pub fn status(&self) -> SourceStatus {
         let refused = self.listener.refusals().into_iter().filter(|(_, count)| *count > 0);
         SourceStatus {
+            connections: u64::from(self.listener.connections()),
             connections_max: u64::from(self.listener.connections_max()),
             connections_refused: refused.map(|(code, count)| (code.to_owned(), count)).collect(),
             ..self.counters.status()
@@ -142,7 +143,6 @@ async fn serve<I: RequestIntake, E: Endpoint>(
     if !wait_turn(&shared, peer.address.ip(), &mut stop).await {
         return;
     }
-    // A connection is counted where its first request goes; until then it is the listener's alone.
     let stopping = stop.clone();
     let service = service_fn(|request| {
         let (shared, peer, is_stopping) = (shared.clone(), peer.clone(), *stopping.borrow());

@@ -68,6 +68,11 @@ impl Bench {
         Ok((project, catalog))
     }
 
+    /// Where clients run.
+    pub fn clients(&self) -> &tokio::runtime::Handle {
+        &self.clients.handle
+    }
+
     pub async fn start(&self) -> Result<Running> {
         let (project, catalog) = self.project()?;
         Ok(Running::start(project, &catalog).await?)

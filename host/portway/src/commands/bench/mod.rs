@@ -8,6 +8,8 @@ mod backlog;
 mod engine;
 mod fanout;
 mod figure;
+mod file;
+mod http;
 mod memory;
 mod prefill;
 mod process;
@@ -72,6 +74,30 @@ enum Case {
         #[arg(long, default_value_t = 16)]
         connections: usize,
     },
+    /// A file of CSV rows, split and stored.
+    File {
+        /// Rows of the file.
+        #[arg(long, default_value_t = 300_000)]
+        rows: u64,
+        /// What an acknowledgement promises: `strict` or `relaxed`.
+        #[arg(long, default_value = "strict", value_parser = ["strict", "relaxed"])]
+        durability: String,
+        /// File destinations of the interface.
+        #[arg(long, default_value_t = 0)]
+        destinations: usize,
+    },
+    /// Durable answers over HTTP, closed loop, one file destination draining.
+    Http {
+        /// Connections at the same time, each with one request under way.
+        #[arg(long, default_value_t = 64)]
+        connections: usize,
+        /// How long to send.
+        #[arg(long, default_value_t = 5)]
+        seconds: u64,
+        /// Bytes of a body.
+        #[arg(long, default_value_t = 1_024)]
+        body: usize,
+    },
     /// Time to ready, memory and idle processor time of a project with many interfaces.
     Start {
         /// Interfaces of the project.
@@ -109,6 +135,12 @@ pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
         Case::Backlog { messages, order } => backlog::measure(messages, order).await,
         Case::Fanout { destinations, messages, connections } => {
             fanout::measure(destinations, messages, connections).await
+        }
+        Case::File { rows, durability, destinations } => {
+            file::measure(rows, durability == "relaxed", destinations).await
+        }
+        Case::Http { connections, seconds, body } => {
+            http::measure(connections, Duration::from_secs(seconds), body).await
         }
         Case::Start { interfaces, waiting } => start::measure(interfaces, waiting).await,
         Case::Memory { many, few } => memory::measure(many, few).await,
