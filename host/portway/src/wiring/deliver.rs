@@ -78,7 +78,10 @@ impl Deliver for Delivery {
         if ending.stop.is_none() {
             pass.send(&mut steps, &mut ending).await;
         }
-        let verdicts: Vec<Verdict> = steps.into_iter().map(verdict).collect();
+        let mut verdicts: Vec<Verdict> = steps.into_iter().map(verdict).collect();
+        if run.ordered {
+            keep_order(&mut verdicts, run.hold_on_quarantine);
+        }
         self.record_latency(&run, destination, &verdicts);
         RunReport { verdicts, stop: ending.stop, go_singly: ending.go_singly }
     }
@@ -108,6 +111,23 @@ fn verdict(step: Step) -> Verdict {
     }
 }
 
+/// Whether a message's lane waits for it.
+fn blocks(verdict: &Verdict, hold_on_quarantine: bool) -> bool {
+    match verdict {
+        Verdict::Sent(_) | Verdict::Route(_) | Verdict::Filtered(_) => false,
+        Verdict::Quarantine(_) => hold_on_quarantine,
+        Verdict::Retry(_) | Verdict::Untried | Verdict::Runaway(_) => true,
+    }
+}
+
+/// Transforms judge a whole run before its first message is sent: what they said of messages behind
+/// one that blocks the lane is said again when those are at their turn.
+fn keep_order(verdicts: &mut [Verdict], hold_on_quarantine: bool) {
+    let first = verdicts.iter().position(|verdict| blocks(verdict, hold_on_quarantine));
+    let behind = first.and_then(|first| verdicts.get_mut(first + 1..));
+    behind.into_iter().flatten().for_each(|verdict| *verdict = Verdict::Untried);
+}
+
 fn untried(count: usize, stop: Stop) -> RunReport {
     RunReport { verdicts: vec![Verdict::Untried; count], stop: Some(stop), go_singly: false }
 }
@@ -131,19 +151,15 @@ impl Pass<'_> {
         for (index, step) in steps.iter().enumerate() {
             match step {
                 Step::Ready(_) => ready.push(index),
-                Step::Done(verdict) if self.run.ordered && self.blocks(verdict) => break,
+                Step::Done(verdict)
+                    if self.run.ordered && blocks(verdict, self.run.hold_on_quarantine) =>
+                {
+                    break;
+                }
                 Step::Done(_) => {}
             }
         }
         ready
-    }
-
-    fn blocks(&self, verdict: &Verdict) -> bool {
-        match verdict {
-            Verdict::Sent(_) | Verdict::Route(_) | Verdict::Filtered(_) => false,
-            Verdict::Quarantine(_) => self.run.hold_on_quarantine,
-            Verdict::Retry(_) | Verdict::Untried | Verdict::Runaway(_) => true,
-        }
     }
 
     /// One transform over everything that is ready. After a fault the message it struck is
@@ -377,5 +393,33 @@ fn stop(error: CallError) -> Stop {
             let failure = fault.to_failure();
             Stop::Unavailable(Later { failure, after_ms: None })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filtered() -> Verdict {
+        Verdict::Filtered("not ours".into())
+    }
+
+    fn kept(mut verdicts: Vec<Verdict>, hold_on_quarantine: bool) -> Vec<Verdict> {
+        keep_order(&mut verdicts, hold_on_quarantine);
+        verdicts
+    }
+
+    #[test]
+    fn nothing_is_judged_behind_what_blocks_an_ordered_run() {
+        let later = Later { failure: Failure::new("away", "no route"), after_ms: None };
+        let sent = || Verdict::Sent(Answer::default());
+        let retry = || Verdict::Retry(later.clone());
+        let run = vec![filtered(), sent(), retry(), filtered(), Verdict::Untried, filtered()];
+        let expected =
+            vec![filtered(), sent(), retry(), Verdict::Untried, Verdict::Untried, Verdict::Untried];
+        assert_eq!(kept(run, false), expected);
+        let quarantined = || Verdict::Quarantine(Failure::new("bad", "no good"));
+        assert_eq!(kept(vec![quarantined(), filtered()], false), [quarantined(), filtered()]);
+        assert_eq!(kept(vec![quarantined(), filtered()], true), [quarantined(), Verdict::Untried]);
     }
 }

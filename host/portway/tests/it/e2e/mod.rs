@@ -2,6 +2,7 @@
 //! the command line.
 
 mod disk;
+mod files;
 mod hostile;
 mod hostile_source;
 mod peer;
@@ -12,6 +13,7 @@ mod routes;
 mod rubbish;
 mod senders;
 mod stopping;
+mod web;
 
 use std::time::{Duration, Instant};
 
