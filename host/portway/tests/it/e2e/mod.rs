@@ -12,6 +12,7 @@ mod routes;
 mod rubbish;
 mod senders;
 mod stopping;
+mod tcp;
 
 use std::time::{Duration, Instant};
 
