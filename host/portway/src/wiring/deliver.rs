@@ -151,9 +151,7 @@ impl Pass<'_> {
         for (index, step) in steps.iter().enumerate() {
             match step {
                 Step::Ready(_) => ready.push(index),
-                Step::Done(verdict)
-                    if self.run.ordered && blocks(verdict, self.run.hold_on_quarantine) =>
-                {
+                Step::Done(verdict) if self.run.ordered && blocks(verdict, self.run.hold_on_quarantine) => {
                     break;
                 }
                 Step::Done(_) => {}
@@ -404,9 +402,9 @@ mod tests {
         Verdict::Filtered("not ours".into())
     }
 
-    fn kept(mut verdicts: Vec<Verdict>, hold_on_quarantine: bool) -> Vec<Verdict> {
+    fn kept(mut verdicts: Vec<Verdict>, hold_on_quarantine: bool) -> String {
         keep_order(&mut verdicts, hold_on_quarantine);
-        verdicts
+        format!("{verdicts:?}")
     }
 
     #[test]
@@ -417,9 +415,11 @@ mod tests {
         let run = vec![filtered(), sent(), retry(), filtered(), Verdict::Untried, filtered()];
         let expected =
             vec![filtered(), sent(), retry(), Verdict::Untried, Verdict::Untried, Verdict::Untried];
-        assert_eq!(kept(run, false), expected);
+        assert_eq!(kept(run, false), format!("{expected:?}"));
         let quarantined = || Verdict::Quarantine(Failure::new("bad", "no good"));
-        assert_eq!(kept(vec![quarantined(), filtered()], false), [quarantined(), filtered()]);
-        assert_eq!(kept(vec![quarantined(), filtered()], true), [quarantined(), Verdict::Untried]);
+        let shown = |verdicts: &[Verdict]| format!("{verdicts:?}");
+        let two = || vec![quarantined(), filtered()];
+        assert_eq!(kept(two(), false), shown(&two()));
+        assert_eq!(kept(two(), true), shown(&[quarantined(), Verdict::Untried]));
     }
 }

@@ -13,6 +13,7 @@ mod routes;
 mod rubbish;
 mod senders;
 mod stopping;
+mod tcp;
 mod web;
 
 use std::time::{Duration, Instant};
