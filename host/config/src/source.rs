@@ -29,9 +29,10 @@ group! {
         auth: Option<AuthSettings>;
         /// Connections at the same time; one more is refused.
         connections_max: u32 = 100, within(1, 65_536);
-        /// A connection on which nothing arrives for so long is closed; `"0s"`: never.
+        /// A connection on which nothing arrives for so long is closed; `"0s"`: never. One of an HTTP
+        /// source is closed after `frame_timeout` without a new request.
         idle_timeout: Duration = Duration::from_secs(600), within(Duration::ZERO, Duration::from_secs(7 * 86_400));
-        /// A message that began has to end within this time.
+        /// A message that began has to end within this time; of an HTTP request its head, and its body.
         frame_timeout: Duration = Duration::from_secs(30), within(Duration::from_millis(100), Duration::from_secs(3_600));
         /// How often the system looks whether a silent peer is still there; `"0s"`: never.
         keepalive: Duration = Duration::from_secs(15), within(Duration::ZERO, Duration::from_secs(3_600));

@@ -124,14 +124,13 @@ async fn a_folder_that_is_gone_is_said_and_found_again() {
 #[tokio::test]
 async fn a_schedule_runs_and_is_skipped_while_a_message_waits() {
     let project = Project::new("");
-    let destination = to_file("out", "retry = { attempts = 0, first = \"1h\" }", "");
+    let destination = to_file("out", "retry = { attempts = 0, first_wait = \"1h\", longest_wait = \"1h\" }", "");
     project.interface(
         "tick",
         &format!("[source]\nplugin = \"schedule\"\nsettings = {{ every = \"1s\" }}\n{destination}"),
     );
-    // Nothing can be delivered while the folder is not there.
-    fs::remove_dir(project.path().join("out")).unwrap();
-    fs::write(project.path().join("out"), "not a folder").unwrap();
+    // Nothing can be delivered while a folder stands where the file belongs.
+    fs::create_dir(project.path().join("out/out")).unwrap();
     let mut engine = project.run().await;
     let stored = |status: &portway_admin::views::Status| {
         let notices = &status.interfaces[0].notices;
@@ -139,8 +138,7 @@ async fn a_schedule_runs_and_is_skipped_while_a_message_waits() {
         (skipped.count >= 2).then_some(status.intake.stored)
     };
     assert_eq!(engine.until_status("runs are skipped", stored).await, 1);
-    fs::remove_file(project.path().join("out")).unwrap();
-    fs::create_dir(project.path().join("out")).unwrap();
+    fs::remove_dir(project.path().join("out/out")).unwrap();
     let resumed = project.portway(&["resume", "tick", "out"]).await;
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     let line = until("a run after the skipped ones", async || {
