@@ -78,7 +78,7 @@ async fn a_file_of_300_000_rows_is_stored_row_by_row_once_over_kills() {
     let stored = bodies(&project).await;
     assert_eq!(stored.len(), ROWS);
     for (row, body) in stored.iter().enumerate() {
-        assert_eq!(*body, format!("{row},\"row, {row}\"\r\n"));
+        assert_eq!(*body, format!("{row},\"row, {row}\""));
     }
 }
 
