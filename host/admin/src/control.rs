@@ -29,8 +29,15 @@ pub trait Control: Send + Sync + 'static {
     /// Does something to a message's deliveries, and records it.
     async fn act(&self, action: Action) -> Result<views::ActionDone, ControlError>;
 
-    /// Starts a stopped destination again.
-    async fn resume(&self, interface: &str, destination: &str) -> Result<(), ControlError>;
+    /// Pauses a destination, or lets it go on: after a pause, and after whatever stopped it.
+    async fn act_on_destination(&self, action: DestinationAction) -> Result<(), ControlError>;
+
+    /// What operators did to a destination, newest first.
+    async fn list_destination_actions(
+        &self,
+        interface: &str,
+        destination: &str,
+    ) -> Result<Vec<views::DestinationActionRecord>, ControlError>;
 
     /// A consistent copy of the store into a file that does not exist yet.
     async fn backup(&self, target: &Path) -> Result<views::Backup, ControlError>;
@@ -50,6 +57,25 @@ pub struct Action {
     pub author: String,
     /// Why, for the record.
     pub reason: String,
+}
+
+/// What an operator asks for a destination as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DestinationAction {
+    pub interface: String,
+    pub destination: String,
+    pub kind: DestinationActionKind,
+    /// Who asked, for the record.
+    pub author: String,
+    /// Why, for the record.
+    pub reason: String,
+}
+
+/// What can be asked for a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DestinationActionKind {
+    Pause,
+    Resume,
 }
 
 /// What can be asked for.

@@ -1,4 +1,6 @@
-//! The routes: decode, one call, encode.
+//! The routes: decode, one call, encode. Those of destinations are in `destination`.
+
+mod destination;
 
 use std::path::Path as FilePath;
 use std::sync::Arc;
@@ -45,7 +47,9 @@ pub(crate) fn router(control: Arc<dyn Control>, with: Arc<Guard>) -> Router {
         .route("/api/v1/messages/{id}/body", get(get_body))
         .route("/api/v1/messages/{id}/resend", post(resend))
         .route("/api/v1/messages/{id}/dismiss", post(dismiss))
-        .route("/api/v1/destinations/{interface}/{name}/resume", post(resume))
+        .route("/api/v1/destinations/{interface}/{name}/pause", post(destination::pause))
+        .route("/api/v1/destinations/{interface}/{name}/resume", post(destination::resume))
+        .route("/api/v1/destinations/{interface}/{name}/actions", get(destination::list_actions))
         .route("/api/v1/backup", post(backup))
         .fallback(async || {
             ApiError::new(StatusCode::NOT_FOUND, code::NO_ROUTE, "there is nothing at this path")
@@ -156,16 +160,6 @@ async fn dismiss(
     Ok(Json(api.control.act(action).await?))
 }
 
-async fn resume(
-    State(api): State<Api>,
-    names: Result<Path<(String, String)>, PathRejection>,
-) -> Answer<views::Resumed> {
-    let Path((interface, destination)) =
-        names.map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
-    api.control.resume(&interface, &destination).await?;
-    Ok(Json(views::Resumed { interface, destination }))
-}
-
 async fn backup(
     State(api): State<Api>,
     backup: Result<Json<params::Backup>, JsonRejection>,
@@ -188,14 +182,20 @@ fn action(
     act: Result<Json<params::Act>, JsonRejection>,
 ) -> Result<Action, ApiError> {
     let Json(act) = act.map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
-    if act.reason.len() > params::Act::REASON_BYTES_MAX || act.author.len() > params::Act::AUTHOR_BYTES_MAX {
-        let text = format!(
-            "`reason` has at most {} bytes, `author` {}",
-            params::Act::REASON_BYTES_MAX,
-            params::Act::AUTHOR_BYTES_MAX
-        );
-        return Err(ApiError::invalid(text));
-    }
-    let author = if act.author.is_empty() { "operator".to_owned() } else { act.author };
+    check_words(&act.reason, &act.author)?;
+    let author = author(act.author);
     Ok(Action { message, destination: act.destination, kind, author, reason: act.reason })
+}
+
+/// What goes into the record has its limits.
+fn check_words(reason: &str, author: &str) -> Result<(), ApiError> {
+    if reason.len() <= params::REASON_BYTES_MAX && author.len() <= params::AUTHOR_BYTES_MAX {
+        return Ok(());
+    }
+    let (reason_max, author_max) = (params::REASON_BYTES_MAX, params::AUTHOR_BYTES_MAX);
+    Err(ApiError::invalid(format!("`reason` has at most {reason_max} bytes, `author` {author_max}")))
+}
+
+fn author(given: String) -> String {
+    if given.is_empty() { "operator".to_owned() } else { given }
 }

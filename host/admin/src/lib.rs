@@ -13,6 +13,8 @@ mod server;
 mod token;
 pub mod views;
 
-pub use control::{Action, ActionKind, Control, ControlError, ControlErrorKind};
+pub use control::{
+    Action, ActionKind, Control, ControlError, ControlErrorKind, DestinationAction, DestinationActionKind,
+};
 pub use server::{AdminError, AdminServer, AdminSettings};
 pub use token::{ControlFile, Token, TokenError};

@@ -48,11 +48,21 @@ pub struct Act {
     pub author: String,
 }
 
-impl Act {
-    /// Bytes in a reason.
-    pub const REASON_BYTES_MAX: usize = 1_024;
-    /// Bytes in an author.
-    pub const AUTHOR_BYTES_MAX: usize = 128;
+/// Bytes in a reason.
+pub const REASON_BYTES_MAX: usize = 1_024;
+/// Bytes in an author.
+pub const AUTHOR_BYTES_MAX: usize = 128;
+
+/// What goes with an action on a destination or on the engine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Word {
+    /// Why, for the record.
+    #[serde(default)]
+    pub reason: String,
+    /// Who asks, for the record.
+    #[serde(default)]
+    pub author: String,
 }
 
 /// Where a backup goes.

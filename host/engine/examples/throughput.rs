@@ -18,9 +18,9 @@ use portway_model::{
     Order, RetryPolicy, Tier, Timestamp,
 };
 use portway_store::{
-    ActionView, AttemptView, DeliveryView, Durability, LaneHead, ListMessages, Maintenance, MessageOutcome,
-    MessageView, Page, Pending, QueueView, Registered, ResultOutcome, Store, StoreError, StoredMessage,
-    Topology, WriteBatch, WriteOutcome,
+    ActionView, AttemptView, DeliveryView, DestinationActionView, Durability, LaneHead, ListMessages,
+    Maintenance, MessageOutcome, MessageView, Page, Pending, QueueView, Registered, ResultOutcome, Store,
+    StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
 };
 
 /// What a flush takes on a fast disk.
@@ -96,7 +96,7 @@ fn settings(destinations: u32) -> EngineSettings {
         keep: Duration::from_secs(3_600),
         destinations: (1..=destinations).map(destination).collect(),
     };
-    EngineSettings { interfaces: vec![interface], limits: Limits::default() }
+    EngineSettings { interfaces: vec![interface], limits: Limits::default(), pauses: Vec::new() }
 }
 
 struct SystemClock(Instant);
@@ -215,6 +215,13 @@ impl Store for Counting {
     }
 
     async fn list_actions(&self, _id: MessageId) -> Result<Vec<ActionView>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn list_destination_actions(
+        &self,
+        _destination: DestinationId,
+    ) -> Result<Vec<DestinationActionView>, StoreError> {
         Ok(Vec::new())
     }
 

@@ -28,6 +28,7 @@ pub(crate) struct Batch {
     pub results: Vec<Finished>,
     pub actions: Vec<(Ticket, portway_store::Action)>,
     pub suspects: Vec<(RunId, portway_store::Suspect)>,
+    pub destination_actions: Vec<(Ticket, portway_store::DestinationAction)>,
     pub durability: Durability,
 }
 
@@ -85,14 +86,19 @@ struct Trouble {
 
 impl Batch {
     pub fn from_share(share: Share) -> Self {
-        let Share { results, actions, suspects } = share;
+        let Share { results, actions, suspects, destination_actions } = share;
         // An operator's word must survive what a message survives.
-        let durability = if actions.is_empty() { Durability::Relaxed } else { Durability::Strict };
-        Batch { messages: Vec::new(), results, actions, suspects, durability }
+        let has_word = !actions.is_empty() || !destination_actions.is_empty();
+        let durability = if has_word { Durability::Strict } else { Durability::Relaxed };
+        Batch { messages: Vec::new(), results, actions, suspects, destination_actions, durability }
     }
 
     pub fn len(&self) -> usize {
-        self.messages.len() + self.results.len() + self.actions.len() + self.suspects.len()
+        self.messages.len()
+            + self.results.len()
+            + self.actions.len()
+            + self.suspects.len()
+            + self.destination_actions.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -107,6 +113,7 @@ impl Batch {
         split_at(&mut self.results, &mut second.results, &mut at);
         split_at(&mut self.actions, &mut second.actions, &mut at);
         split_at(&mut self.suspects, &mut second.suspects, &mut at);
+        split_at(&mut self.destination_actions, &mut second.destination_actions, &mut at);
         second
     }
 
@@ -119,6 +126,7 @@ impl Batch {
             results: self.results.iter().map(|finished| finished.result.clone()).collect(),
             actions: self.actions.iter().map(|(_, action)| action.clone()).collect(),
             suspects: self.suspects.iter().map(|(_, suspect)| *suspect).collect(),
+            destination_actions: self.destination_actions.iter().map(|(_, action)| action.clone()).collect(),
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use portway_model::{Answer, Failure, Lane, code};
-use portway_store::{Action, DeliveryResult, NewMessage, Settled, Suspect};
+use portway_store::{Action, DeliveryResult, DestinationAction, NewMessage, Settled, Suspect};
 
 use crate::event::{RunId, Ticket};
 use crate::layout::Place;
@@ -49,6 +49,7 @@ pub(crate) struct Completer {
     routed_bytes: usize,
     actions: VecDeque<(Ticket, Action)>,
     suspects: VecDeque<(RunId, Suspect)>,
+    destination_actions: VecDeque<(Ticket, DestinationAction)>,
     ledger: Vec<Unflushed>,
     /// Destinations with written results, each once.
     written: Vec<Place>,
@@ -75,6 +76,7 @@ pub(crate) struct Share {
     pub results: Vec<Finished>,
     pub actions: Vec<(Ticket, Action)>,
     pub suspects: Vec<(RunId, Suspect)>,
+    pub destination_actions: Vec<(Ticket, DestinationAction)>,
 }
 
 /// Whether messages can be stored.
@@ -92,6 +94,7 @@ impl Completer {
             routed_bytes: 0,
             actions: VecDeque::new(),
             suspects: VecDeque::new(),
+            destination_actions: VecDeque::new(),
             ledger: vec![Unflushed::default(); destinations],
             written: Vec::new(),
             oldest_waiting: None,
@@ -120,6 +123,10 @@ impl Completer {
 
     pub fn act(&mut self, ticket: Ticket, action: Action) {
         self.actions.push_back((ticket, action));
+    }
+
+    pub fn act_on_destination(&mut self, ticket: Ticket, action: DestinationAction) {
+        self.destination_actions.push_back((ticket, action));
     }
 
     pub fn suspect(&mut self, run: RunId, suspect: Suspect) {
@@ -151,20 +158,22 @@ impl Completer {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.results.is_empty()
-            && self.routed.is_empty()
-            && self.actions.is_empty()
-            && self.suspects.is_empty()
+        self.results.is_empty() && self.routed.is_empty() && !self.has_orders()
+    }
+
+    /// Something waits that is worth a transaction of its own.
+    fn has_orders(&self) -> bool {
+        !self.actions.is_empty() || !self.suspects.is_empty() || !self.destination_actions.is_empty()
     }
 
     pub fn has_work(&self, room: StoreRoom) -> bool {
         let routes = room == StoreRoom::Free && !self.routed.is_empty();
-        routes || !self.results.is_empty() || !self.actions.is_empty() || !self.suspects.is_empty()
+        routes || !self.results.is_empty() || self.has_orders()
     }
 
     /// When the oldest result that waits was accepted; none: something waits that should not.
     pub fn oldest_result(&self) -> Option<Duration> {
-        let can_wait = self.actions.is_empty() && self.suspects.is_empty() && self.results.len() < RIDERS_MAX;
+        let can_wait = !self.has_orders() && self.results.len() < RIDERS_MAX;
         self.oldest_waiting.filter(|_| can_wait)
     }
 
@@ -196,6 +205,7 @@ impl Completer {
             self.oldest_waiting = None;
             share.actions.extend(self.actions.drain(..));
             share.suspects.extend(self.suspects.drain(..));
+            share.destination_actions.extend(self.destination_actions.drain(..));
         }
         share
     }

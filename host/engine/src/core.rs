@@ -8,7 +8,7 @@ mod apply;
 use std::time::Duration;
 
 use portway_model::{DestinationId, Failure, InterfaceId, code};
-use portway_store::{Action, ActionKind, Durability, ErrorKind};
+use portway_store::{Action, ActionKind, DestinationAction, Durability, ErrorKind};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -120,12 +120,7 @@ impl Core {
         match event {
             Event::Submit(submission) => self.submit(submission),
             Event::Act { ticket, action } => self.act(ticket, action),
-            Event::Resume(destination) => {
-                self.with_dispatcher(|dispatcher, ctx| dispatcher.resume(destination, ctx))
-            }
-            Event::Stop { destination, author } => {
-                self.with_dispatcher(|dispatcher, ctx| dispatcher.stop(destination, &author, ctx));
-            }
+            Event::ActOnDestination { ticket, action } => self.act_on_destination(ticket, action),
             Event::Shutdown => {
                 if self.phase == Phase::Running {
                     self.phase = Phase::Stopping { since: self.at.monotonic };
@@ -306,6 +301,17 @@ impl Core {
                 *keep_lane = place.and_then(|(_, place)| place).is_some_and(|place| self.layout.holds(place));
             }
             self.completer.act(ticket, action);
+        }
+    }
+
+    fn act_on_destination(&mut self, ticket: Ticket, action: DestinationAction) {
+        let id = action.destination;
+        if self.phase != Phase::Running {
+            self.out.push(Effect::Acted { ticket, outcome: Err(ActError::Stopped) });
+        } else if self.layout.place(id).is_none() {
+            self.out.push(Effect::Acted { ticket, outcome: Err(ActError::UnknownDestination(id)) });
+        } else {
+            self.completer.act_on_destination(ticket, action);
         }
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use portway_model::{DestinationId, Draft, InterfaceId, Lane, MessageId, Timestamp, code};
 use portway_store::{
-    Action, ActionOutcome, LaneHead, Maintenance, Pending, Store, StoreError, StoredMessage, WriteBatch,
-    WriteOutcome,
+    Action, ActionOutcome, DestinationAction, LaneHead, Maintenance, Pending, Store, StoreError,
+    StoredMessage, WriteBatch, WriteOutcome,
 };
 
 use crate::fact::Fact;
@@ -46,16 +46,28 @@ pub struct Submission {
 #[derive(Debug)]
 pub enum Event {
     Submit(Submission),
-    Act { ticket: Ticket, action: Action },
-    Resume(DestinationId),
-    Stop { destination: DestinationId, author: String },
+    Act {
+        ticket: Ticket,
+        action: Action,
+    },
+    /// Answered by [`Effect::Acted`] when it is stored; of no message.
+    ActOnDestination {
+        ticket: Ticket,
+        action: DestinationAction,
+    },
     Shutdown,
     Wrote(Result<WriteOutcome, StoreError>),
     Found(Result<Option<WriteOutcome>, StoreError>),
     Maintained(Result<Maintenance, StoreError>),
     Pruned(Result<u64, StoreError>),
-    Read { id: ReadId, answer: Result<ReadAnswer, StoreError> },
-    Delivered { id: RunId, report: RunReport },
+    Read {
+        id: ReadId,
+        answer: Result<ReadAnswer, StoreError>,
+    },
+    Delivered {
+        id: RunId,
+        report: RunReport,
+    },
     Closed(Result<(), StoreError>),
 }
 

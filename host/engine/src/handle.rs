@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use portway_model::{DestinationId, Draft, InterfaceId, Timestamp, code};
-use portway_store::{Action, ActionKind, ActionOutcome, DeliveryView, Store};
+use portway_model::{Draft, InterfaceId, Timestamp, code};
+use portway_store::{Action, ActionKind, ActionOutcome, DeliveryView, DestinationAction, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::event::{ActError, EngineError};
@@ -20,8 +20,7 @@ const DRAFT_BYTES: usize = 512;
 #[derive(Debug)]
 pub(crate) enum Request {
     Act { action: Action, reply: oneshot::Sender<Result<ActionOutcome, ActError>> },
-    Resume(DestinationId),
-    Stop { destination: DestinationId, author: String },
+    ActOnDestination { action: DestinationAction, reply: oneshot::Sender<Result<ActionOutcome, ActError>> },
     Status(oneshot::Sender<Status>),
     Shutdown,
 }
@@ -98,15 +97,13 @@ impl EngineHandle {
         Ok(split_resend(action, &deliveries))
     }
 
-    /// Lets a stopped or waiting destination go on.
-    pub async fn resume(&self, destination: DestinationId) {
-        // An engine that is gone has nothing to resume.
-        let _ = self.requests.send(Request::Resume(destination)).await;
-    }
-
-    /// Stops a destination until [`EngineHandle::resume`] or the next start.
-    pub async fn stop_destination(&self, destination: DestinationId, author: impl Into<String>) {
-        let _ = self.requests.send(Request::Stop { destination, author: author.into() }).await;
+    /// Pauses a destination, or lets one that is paused, stopped or away go on; when this returns,
+    /// it is stored.
+    pub async fn act_on_destination(&self, action: DestinationAction) -> Result<(), ActError> {
+        let (reply, answer) = oneshot::channel();
+        let request = Request::ActOnDestination { action, reply };
+        self.requests.send(request).await.map_err(|_| ActError::Stopped)?;
+        answer.await.map_err(|_| ActError::Stopped)?.map(drop)
     }
 
     /// A picture of this moment.

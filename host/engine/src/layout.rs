@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use portway_model::{DestinationId, Draft, InterfaceId, Lane, OnQuarantine, Timestamp};
-use portway_store::{DedupeWindow, Durability, NewDelivery, NewMessage, Origin};
+use portway_store::{DedupeWindow, Durability, NewDelivery, NewMessage, Origin, Pause};
 
 use crate::fact::DestinationName;
 use crate::settings::{DestinationSettings, EngineSettings, InterfaceSettings, Limits};
@@ -21,6 +21,7 @@ pub(crate) struct Layout {
     destinations: Vec<DestinationSettings>,
     by_interface: BTreeMap<InterfaceId, usize>,
     by_destination: BTreeMap<DestinationId, Place>,
+    pauses: BTreeMap<DestinationId, Pause>,
 }
 
 #[derive(Debug)]
@@ -37,6 +38,7 @@ impl Layout {
             destinations: Vec::new(),
             by_interface: BTreeMap::new(),
             by_destination: BTreeMap::new(),
+            pauses: settings.pauses.into_iter().collect(),
         };
         for mut interface in settings.interfaces {
             let first = layout.destinations.len();
@@ -78,6 +80,11 @@ impl Layout {
 
     pub fn interface(&self, source: usize) -> Option<&InterfaceSettings> {
         self.interfaces.get(source).map(|entry| &entry.settings)
+    }
+
+    /// Whether a destination was paused when the engine started.
+    pub fn pause(&self, destination: DestinationId) -> Option<&Pause> {
+        self.pauses.get(&destination)
     }
 
     /// A destination as people call it.

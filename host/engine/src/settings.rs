@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use portway_model::{DestinationId, GroupId, InterfaceId, OnQuarantine, Order, RetryPolicy, Tier};
-use portway_store::Durability;
+use portway_store::{Durability, Pause};
 
 /// Everything an engine runs.
 #[derive(Clone, Debug)]
 pub struct EngineSettings {
     pub interfaces: Vec<InterfaceSettings>,
     pub limits: Limits,
+    /// Destinations that were paused before and not resumed since.
+    pub pauses: Vec<(DestinationId, Pause)>,
 }
 
 /// One interface.

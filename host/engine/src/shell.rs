@@ -175,8 +175,10 @@ impl EngineTask {
                 self.acts.insert(ticket, reply);
                 Event::Act { ticket, action }
             }
-            Request::Resume(destination) => Event::Resume(destination),
-            Request::Stop { destination, author } => Event::Stop { destination, author },
+            Request::ActOnDestination { action, reply } => {
+                self.acts.insert(ticket, reply);
+                Event::ActOnDestination { ticket, action }
+            }
             Request::Status(reply) => {
                 // Who asked may have gone.
                 let _ = reply.send(self.core.status());

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use portway_model::{AttemptNo, DestinationId, Failure, Lane, MessageId, Timestamp};
+use portway_store::Pause;
 
 /// Everything at one moment.
 #[derive(Clone, Debug, Default)]
@@ -99,6 +100,8 @@ pub enum DestinationState {
         why: Failure,
         since: Timestamp,
     },
+    /// An operator's word, until `resume`.
+    Paused(Pause),
 }
 
 /// What a lane waits for.

@@ -213,8 +213,10 @@ codes! {
     FULL = "full";
     /// The message is larger than it may be.
     TOO_LARGE = "too-large";
-    /// The engine stops, or somebody stopped the destination.
+    /// The engine stops.
     STOPPED = "stopped";
+    /// Somebody paused the destination.
+    PAUSED = "paused";
     /// The store refuses this message, or a request was asked wrongly.
     INVALID = "invalid";
 

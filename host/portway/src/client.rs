@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::cli::Slot;
 use crate::output::Exit;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -169,10 +170,21 @@ impl Client {
         self.post(&format!("/api/v1/messages/{id}/{verb}"), act).await
     }
 
-    pub async fn resume(&self, interface: &str, destination: &str) -> Result<views::Resumed, ClientError> {
-        let part = |name: &str| url::form_urlencoded::byte_serialize(name.as_bytes()).collect::<String>();
-        let path = format!("/api/v1/destinations/{}/{}/resume", part(interface), part(destination));
-        self.post(&path, &()).await
+    /// `verb` is `pause` or `resume`.
+    pub async fn act_on_destination(
+        &self,
+        slot: &Slot,
+        verb: &str,
+        word: &params::Word,
+    ) -> Result<views::DestinationActionDone, ClientError> {
+        self.post(&format!("{}/{verb}", slot.path()), word).await
+    }
+
+    pub async fn list_destination_actions(
+        &self,
+        slot: &Slot,
+    ) -> Result<Vec<views::DestinationActionRecord>, ClientError> {
+        self.get(&format!("{}/actions", slot.path())).await
     }
 
     pub async fn backup(&self, file: &str) -> Result<views::Backup, ClientError> {

@@ -8,6 +8,7 @@ mod backup;
 mod body;
 mod dedupe;
 mod delivery;
+mod destination;
 mod disk;
 mod error;
 mod lock;

@@ -7,7 +7,10 @@ pub(crate) const APPLICATION_ID: i32 = 0x5074_5779;
 
 /// Migrations in order; the number of those applied stands in SQLite's `user_version`.
 /// Each is safe to apply twice, and none is changed after a release.
-const MIGRATIONS: [&str; 1] = [include_str!("../../../migrations/sqlite/0001_create_store.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../../../migrations/sqlite/0001_create_store.sql"),
+    include_str!("../../../migrations/sqlite/0002_create_destination_actions.sql"),
+];
 
 /// The version this binary knows.
 pub(crate) const VERSION: i32 = MIGRATIONS.len() as i32;

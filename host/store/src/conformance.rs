@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a panic is the result of a failed case")]
 
 pub mod actions;
+pub mod destinations;
 mod fixture;
 pub mod intake;
 pub mod keeping;
@@ -88,6 +89,10 @@ macro_rules! conformance_cases {
                 an_action_needs_its_message_and_its_body
                 actions_are_listed
                 suspects_are_counted_until_a_result;
+            destinations:
+                a_pause_outlives_the_process_until_it_is_resumed
+                actions_on_a_destination_are_listed_newest_first
+                an_action_needs_its_destination;
             listing:
                 messages_are_listed_newest_first_in_pages
                 messages_are_listed_by_what_is_asked_for
@@ -133,6 +138,7 @@ macro_rules! conformance_cases {
 pub fn cases() -> impl Iterator<Item = String> {
     let sources = [
         include_str!("conformance/actions.rs"),
+        include_str!("conformance/destinations.rs"),
         include_str!("conformance/intake.rs"),
         include_str!("conformance/keeping.rs"),
         include_str!("conformance/listing.rs"),

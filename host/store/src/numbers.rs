@@ -43,7 +43,9 @@ impl Numbers {
                 messages.iter().try_for_each(|message| self.check_message(message))?;
             }
         }
-        Ok(())
+        let unknown =
+            batch.destination_actions.iter().find(|action| !self.destinations.contains(&action.destination));
+        unknown.map_or(Ok(()), |action| Err(unknown_destination(action.destination)))
     }
 
     fn check_message(&self, message: &NewMessage) -> Result<(), StoreError> {
@@ -55,8 +57,7 @@ impl Numbers {
         if let Some(unknown) =
             deliveries.iter().find(|delivery| !self.destinations.contains(&delivery.destination))
         {
-            let text = format!("destination number {} is not registered", unknown.destination);
-            return Err(StoreError::new(ErrorKind::Refused, text));
+            return Err(unknown_destination(unknown.destination));
         }
         // Lists are nearly always in rising order, which needs no set.
         if deliveries.is_sorted_by(|a, b| a.destination < b.destination) {
@@ -71,4 +72,8 @@ impl Numbers {
             }
         }
     }
+}
+
+fn unknown_destination(destination: DestinationId) -> StoreError {
+    StoreError::new(ErrorKind::Refused, format!("destination number {destination} is not registered"))
 }

@@ -136,3 +136,28 @@ pub struct QueueView {
     /// When the oldest waiting message was stored.
     pub oldest: Option<Timestamp>,
 }
+
+/// Nothing new is sent to a destination until it is resumed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pause {
+    pub since: Timestamp,
+    /// Who paused it.
+    pub author: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// What an operator did to a destination, as people see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DestinationActionView {
+    pub at: Timestamp,
+    /// `pause` or `resume`.
+    pub action: &'static str,
+    pub author: String,
+    pub reason: String,
+}
+
+impl DestinationActionView {
+    /// Actions on one destination that are kept; older ones are forgotten.
+    pub const KEPT_MAX: u32 = 100;
+}

@@ -20,7 +20,7 @@ pub enum Durability {
 
 /// One transaction. All of it is stored, or nothing.
 ///
-/// Applied in this order: messages, results, actions, suspects. Results are for messages of earlier
+/// Applied in this order: messages, results, actions, suspects, actions on destinations. Results are for messages of earlier
 /// writes: nobody knew the numbers of these.
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
@@ -33,6 +33,7 @@ pub struct WriteBatch {
     pub results: Vec<DeliveryResult>,
     pub actions: Vec<Action>,
     pub suspects: Vec<Suspect>,
+    pub destination_actions: Vec<DestinationAction>,
 }
 
 /// A message to store with its deliveries. Its id is drawn inside the transaction,
@@ -170,6 +171,26 @@ pub enum ActionOutcome {
     NoBody,
 }
 
+/// What an operator does to a destination as a whole. Recorded, and remembered over restarts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DestinationAction {
+    pub destination: DestinationId,
+    pub kind: DestinationActionKind,
+    /// Who asked, for the record.
+    pub author: String,
+    /// Why, for the record.
+    pub reason: String,
+}
+
+/// What can be done to a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DestinationActionKind {
+    /// Nothing new is sent until it is resumed. The newest pause is the one that is shown.
+    Pause,
+    /// It may go on: after a pause, and after whatever stopped it.
+    Resume,
+}
+
 /// A delivery that was in hand when the process died, about to be tried by itself.
 /// The count of such tries rises by one; a result for the delivery forgets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,6 +258,33 @@ impl ActionKind {
         match self {
             ActionKind::Resend { .. } => "resend",
             ActionKind::Dismiss => "dismiss",
+        }
+    }
+}
+
+impl DestinationActionKind {
+    /// As shown to people and programs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            DestinationActionKind::Pause => "pause",
+            DestinationActionKind::Resume => "resume",
+        }
+    }
+
+    /// As stored; numbers are never reused.
+    pub const fn number(self) -> u8 {
+        match self {
+            DestinationActionKind::Pause => 1,
+            DestinationActionKind::Resume => 2,
+        }
+    }
+
+    /// From what is stored; none: from a newer binary.
+    pub const fn from_number(number: u8) -> Option<DestinationActionKind> {
+        match number {
+            1 => Some(DestinationActionKind::Pause),
+            2 => Some(DestinationActionKind::Resume),
+            _ => None,
         }
     }
 }

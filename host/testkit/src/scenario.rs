@@ -107,7 +107,7 @@ impl Scenario {
         let pairs = self.interfaces.iter().zip(&registered.interfaces);
         let interfaces =
             pairs.map(|(interface, (id, destinations))| interface.settings(*id, destinations)).collect();
-        EngineSettings { interfaces, limits: self.limits }
+        EngineSettings { interfaces, limits: self.limits, pauses: registered.pauses.clone() }
     }
 }
 

@@ -252,7 +252,7 @@ impl World {
             }
             Task::Client(number) => self.client_sends(number),
             Task::Die(death) => self.die(death)?,
-            Task::Start => self.restart(),
+            Task::Start => self.restart()?,
             Task::Operate => self.operate(),
             Task::Settle => self.settle(),
             Task::Room(is_free) => self.store.set_full(!is_free),
@@ -300,10 +300,11 @@ impl World {
         Ok(())
     }
 
-    fn restart(&mut self) {
+    fn restart(&mut self) -> Step {
         if let Ok(registered) = now(self.store.register(&self.scenario.topology())) {
             let last_end = if registered.unclean { LastEnd::Unclean } else { LastEnd::Clean };
             self.note(|world| format!("{:?} a new process after {last_end:?}", world.monotonic));
+            self.auditor.started(&registered.pauses)?;
             self.registered = registered;
             self.start_core(last_end);
             if self.phase == Phase::Stopping {
@@ -312,6 +313,7 @@ impl World {
                 self.later(Duration::from_secs(1), Task::Settle);
             }
         }
+        Ok(())
     }
 
     fn ended(&mut self, result: Result<(), String>) -> Step {

@@ -89,13 +89,6 @@ pub struct ActionDone {
     pub destinations: Vec<String>,
 }
 
-/// A destination that was started again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Resumed {
-    pub interface: String,
-    pub destination: String,
-}
-
 /// A copy of the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backup {

@@ -1,12 +1,12 @@
 //! What the API answers with. The commands read the same types back.
 
+mod destination;
 mod message;
 mod status;
 mod time;
 
-pub use message::{
-    ActionDone, ActionRecord, Attempt, Backup, Delivery, Message, MessageDetail, MessagePage, Resumed,
-};
+pub use destination::{DestinationActionDone, DestinationActionRecord, Pause};
+pub use message::{ActionDone, ActionRecord, Attempt, Backup, Delivery, Message, MessageDetail, MessagePage};
 pub use status::{
     BlockedLane, Commits, Count, DeliveryCounts, DeliveryLatency, Destination, DestinationState, Engine,
     EngineState, Health, Intake, Interface, Items, Listener, Memory, Notice, Plugin, Reason, Refused, Status,

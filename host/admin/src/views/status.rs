@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Time;
+use super::{Pause, Time};
 
 /// Whether the engine lives; all that `/health` says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,6 +179,9 @@ pub struct Destination {
     pub since: Option<Time>,
     /// When it is asked again.
     pub until: Option<Time>,
+    /// Who paused it, and why; none: nobody.
+    #[serde(default)]
+    pub pause: Option<Pause>,
     /// Deliveries that are pending.
     pub waiting: u64,
     /// When the oldest of them was stored.
@@ -206,14 +209,24 @@ pub enum DestinationState {
     Waiting,
     /// Until an operator resumes it.
     Stopped,
+    /// An operator paused it, until it is resumed.
+    Paused,
 }
 
 impl DestinationState {
+    pub const ALL: [DestinationState; 4] = [
+        DestinationState::Running,
+        DestinationState::Waiting,
+        DestinationState::Stopped,
+        DestinationState::Paused,
+    ];
+
     pub fn as_str(self) -> &'static str {
         match self {
             DestinationState::Running => "running",
             DestinationState::Waiting => "waiting",
             DestinationState::Stopped => "stopped",
+            DestinationState::Paused => "paused",
         }
     }
 }

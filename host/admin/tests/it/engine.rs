@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use bytes::Bytes;
 use portway_admin::views::{self, Time};
-use portway_admin::{Action, Control, ControlError, ControlErrorKind, params};
+use portway_admin::{Action, Control, ControlError, ControlErrorKind, DestinationAction, params};
 use portway_model::{DeliveryState, MessageId, MessageStatus, Timestamp};
 
 #[derive(Default)]
@@ -54,6 +54,7 @@ fn destination() -> views::Destination {
         why: Some(views::Reason { code: "unreachable".into(), text: "connection refused".into() }),
         since: Some(time(2_000)),
         until: Some(time(9_000)),
+        pause: None,
         waiting: 3,
         oldest: Some(time(1_000)),
         quarantined: 1,
@@ -179,12 +180,22 @@ impl Control for Engine {
         })
     }
 
-    async fn resume(&self, interface: &str, destination: &str) -> Result<(), ControlError> {
-        self.note(format!("resume {interface}/{destination}"));
-        let text = format!("there is no destination `{destination}` in `{interface}`");
-        (destination == "api")
+    async fn act_on_destination(&self, action: DestinationAction) -> Result<(), ControlError> {
+        self.note(format!("{action:?}"));
+        let text = format!("there is no destination `{}` in `{}`", action.destination, action.interface);
+        (action.destination == "api")
             .then_some(())
             .ok_or_else(|| ControlError::new(ControlErrorKind::NotFound, "no-destination", text))
+    }
+
+    async fn list_destination_actions(
+        &self,
+        interface: &str,
+        destination: &str,
+    ) -> Result<Vec<views::DestinationActionRecord>, ControlError> {
+        let reason = format!("of {interface}/{destination}");
+        let (action, author) = ("pause".into(), "ann".into());
+        Ok(vec![views::DestinationActionRecord { at: time(5), action, author, reason }])
     }
 
     async fn backup(&self, target: &Path) -> Result<views::Backup, ControlError> {

@@ -71,7 +71,30 @@ async fn actions_reach_the_engine_with_author_and_reason() {
     let asked = api.engine.asked();
     assert!(asked[0].contains("Resend") && asked[0].contains("\"ann\"") && asked[0].contains("\"fixed\""));
     assert!(asked[1].contains("Dismiss") && asked[1].contains("\"operator\""));
-    assert_eq!(asked[2], "resume lab/api");
+    assert!(asked[2].contains("Resume") && asked[2].contains("\"lab\"") && asked[2].contains("\"operator\""));
+    api.stop().await;
+}
+
+#[tokio::test]
+async fn a_destination_is_paused_with_a_reason_and_resumed_with_or_without_one() {
+    let api = Api::start().await;
+    let path = "POST /api/v1/destinations/lab/api";
+    let word = r#"{"reason":"the peer is rebuilt","author":"ann"}"#;
+    let (code, _, body) = api.send(&format!("{path}/pause"), word).await;
+    assert_eq!((code, parse::<views::DestinationActionDone>(&body).destination.as_str()), (200, "api"));
+    for word in ["", "null", "{}", r#"{"author":"bob"}"#] {
+        assert_eq!(api.send(&format!("{path}/resume"), word).await.0, 200, "{word}");
+    }
+    let asked = api.engine.asked();
+    assert!(asked[0].contains("Pause") && asked[0].contains("\"ann\"") && asked[0].contains("rebuilt"));
+    assert!(asked[1..].iter().all(|asked| asked.contains("Resume")), "{asked:?}");
+    let long = format!(r#"{{"reason":"{}"}}"#, "x".repeat(2_000));
+    for word in ["", "{}", r#"{"raeson":"x"}"#, "{", &long] {
+        assert_eq!(api.send(&format!("{path}/pause"), word).await.0, 422, "{word}");
+    }
+    let (code, _, body) = api.send("GET /api/v1/destinations/lab/api/actions", "").await;
+    let actions: Vec<views::DestinationActionRecord> = parse(&body);
+    assert_eq!((code, actions[0].reason.as_str()), (200, "of lab/api"));
     api.stop().await;
 }
 

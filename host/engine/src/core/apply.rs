@@ -61,6 +61,11 @@ impl Core {
         for ((ticket, action), outcome) in batch.actions.into_iter().zip(outcome.actions) {
             self.acted(ticket, &action, outcome);
         }
+        // Before the suspects: what was only recorded is not handed over to a destination that is paused.
+        for (ticket, action) in batch.destination_actions {
+            self.with_dispatcher(|dispatcher, ctx| dispatcher.acted_on_destination(action, ctx));
+            self.out.push(Effect::Acted { ticket, outcome: Ok(ActionOutcome::Done(Vec::new())) });
+        }
         for ((run, _), count) in batch.suspects.into_iter().zip(outcome.suspects) {
             self.with_dispatcher_out(|dispatcher, ctx, out| dispatcher.suspected(run, count, ctx, out));
         }
@@ -106,6 +111,9 @@ impl Core {
             self.tell(seat, Fate::invalid(text));
         }
         for (ticket, _) in batch.actions.drain(..) {
+            self.out.push(Effect::Acted { ticket, outcome: Err(ActError::Refused(text.into())) });
+        }
+        for (ticket, _) in batch.destination_actions.drain(..) {
             self.out.push(Effect::Acted { ticket, outcome: Err(ActError::Refused(text.into())) });
         }
         for (run, _) in batch.suspects.drain(..) {

@@ -1,7 +1,7 @@
 //! What operators do to deliveries and destinations, as the dispatcher sees it: after it is stored.
 
-use portway_model::{DestinationId, Failure, Lane, MessageId, Round, code};
-use portway_store::{Action, ActionKind};
+use portway_model::{DestinationId, Lane, MessageId, Round};
+use portway_store::{Action, ActionKind, DestinationAction, Pause};
 
 use super::destination::Destination;
 use super::stream::Hint;
@@ -73,9 +73,10 @@ impl Destination {
         self.changed(change, desk, ctx);
     }
 
-    pub fn stop(&mut self, author: &str, desk: &mut Desk, ctx: &mut Ctx<'_>) {
-        let why = Failure::new(code::STOPPED, format!("stopped by {author}"));
-        let change = self.standing.stop(why, ctx.at.wall);
+    /// Runs in hand end; nothing new begins.
+    pub fn pause(&mut self, action: DestinationAction, desk: &mut Desk, ctx: &mut Ctx<'_>) {
+        let DestinationAction { author, reason, .. } = action;
+        let change = self.standing.pause(Pause { since: ctx.at.wall, author, reason });
         self.changed(change, desk, ctx);
     }
 

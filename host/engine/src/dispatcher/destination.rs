@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use portway_model::{Lane, MessageId, OnQuarantine, Timestamp};
-use portway_store::LaneHead;
+use portway_store::{LaneHead, Pause};
 
 use super::apart::{Apart, Careful};
 use super::feed::LOW_WATER;
@@ -64,14 +64,14 @@ pub(crate) struct Destination {
 
 impl Destination {
     /// Waits until it is told whether the store has work for it.
-    pub fn new(place: Place, mut settings: DestinationSettings) -> Self {
+    pub fn new(place: Place, mut settings: DestinationSettings, pause: Option<Pause>) -> Self {
         settings.concurrency = settings.concurrency.max(1);
         settings.run_max = settings.run_max.clamp(1, RUN_MAX);
         settings.retry.longest_wait = settings.retry.longest_wait.min(WAIT_MAX);
         Destination {
             place,
             settings,
-            standing: Standing::default(),
+            standing: Standing::new(pause),
             queued: false,
             runs: 0,
             in_hand: 0,
@@ -197,22 +197,23 @@ impl Destination {
             Change::None => return,
             Change::Resumed => {}
             Change::Waits(until) => desk.timers.set(until, Timer::Destination(self.place)),
-            Change::Stopped => {}
+            Change::Stopped | Change::Paused => {}
         }
-        self.tell(desk, ctx);
+        self.tell(change, desk, ctx);
         if !self.is_active() {
             self.leave_to_store(desk);
         }
         self.review_all(desk, ctx);
     }
 
-    fn tell(&self, desk: &mut Desk, ctx: &Ctx<'_>) {
+    fn tell(&self, change: Change, desk: &mut Desk, ctx: &Ctx<'_>) {
         let name = || ctx.layout.name(self.place);
-        let fact = match self.standing.news() {
+        let fact = match self.standing.news(change) {
             None => return,
             Some(News::Runs) => Fact::DestinationResumed { name: name() },
             Some(News::Waits(why)) => Fact::DestinationWaits { name: name(), why: why.clone() },
             Some(News::Stopped(why)) => Fact::DestinationStopped { name: name(), why: why.clone() },
+            Some(News::Paused(pause)) => Fact::DestinationPaused { name: name(), pause: pause.clone() },
         };
         desk.facts.push(fact);
     }

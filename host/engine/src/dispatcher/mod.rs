@@ -25,7 +25,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portway_model::{AttemptNo, DestinationId, Envelope, Failure, Lane, MessageId, Round, code};
-use portway_store::{ActionKind, NewMessage, Settled, StoreError, StoredMessage};
+use portway_store::{
+    ActionKind, DestinationAction, DestinationActionKind, NewMessage, Settled, StoreError, StoredMessage,
+};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -108,7 +110,12 @@ impl Dispatcher {
         let mut reader = Reader::default();
         reader.ask(For::Start, Read::Work);
         Dispatcher {
-            destinations: settings.map(|(place, settings)| Destination::new(place, settings)).collect(),
+            destinations: settings
+                .map(|(place, settings)| {
+                    let pause = layout.pause(settings.id).cloned();
+                    Destination::new(place, settings, pause)
+                })
+                .collect(),
             desk: Desk {
                 budget: Budget::new(&layout.limits),
                 timers: Timers::default(),
@@ -274,13 +281,11 @@ impl Dispatcher {
         });
     }
 
-    pub fn resume(&mut self, destination: DestinationId, ctx: &mut Ctx<'_>) {
-        self.with(ctx.layout.place(destination), ctx, Destination::resume);
-    }
-
-    pub fn stop(&mut self, destination: DestinationId, author: &str, ctx: &mut Ctx<'_>) {
-        self.with(ctx.layout.place(destination), ctx, |destination, desk, ctx| {
-            destination.stop(author, desk, ctx)
+    /// An operator's action on a whole destination is stored.
+    pub fn acted_on_destination(&mut self, action: DestinationAction, ctx: &mut Ctx<'_>) {
+        self.with(ctx.layout.place(action.destination), ctx, |destination, desk, ctx| match action.kind {
+            DestinationActionKind::Pause => destination.pause(action, desk, ctx),
+            DestinationActionKind::Resume => destination.resume(desk, ctx),
         });
     }
 

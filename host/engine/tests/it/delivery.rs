@@ -2,7 +2,7 @@
 
 use portway_engine::status::DestinationState;
 use portway_model::{DeliveryState, Order};
-use portway_store::Store;
+use portway_store::{DestinationActionKind, Store};
 
 use crate::house::{House, Plan};
 
@@ -44,12 +44,12 @@ async fn a_backlog_of_many_pages_drains_completely() {
     const COUNT: u32 = 1_500;
     for order in [Order::Strict, Order::Key, Order::None] {
         let house = House::build(Plan { orders: vec![order], ..Plan::default() }).await;
-        house.engine.stop_destination(house.destination(0), "a test").await;
+        house.order(0, DestinationActionKind::Pause).await;
         for n in 0..COUNT {
             house.store(&n.to_string(), &format!("key-{}", n % 3)).await;
         }
         assert_eq!(house.receiver.arrived(house.destination(0)), Vec::<String>::new());
-        house.engine.resume(house.destination(0)).await;
+        house.order(0, DestinationActionKind::Resume).await;
         let arrived = house.arrived(house.destination(0), COUNT as usize).await;
         let arrived: Vec<u32> = arrived.iter().map(|body| body.parse().unwrap()).collect();
         let lanes = if order == Order::Strict { 1 } else { 3 };
@@ -114,6 +114,6 @@ async fn a_misconfigured_destination_stops_until_it_is_resumed() {
         reason: String::new(),
     };
     house.engine.act(dismiss).await.unwrap();
-    house.engine.resume(house.destination(0)).await;
+    house.order(0, DestinationActionKind::Resume).await;
     assert_eq!(house.arrived(house.destination(0), 1).await, ["next"]);
 }

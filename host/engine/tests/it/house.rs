@@ -14,7 +14,9 @@ use portway_model::{
     OnQuarantine, Order, RetryPolicy, Tier, Timestamp,
 };
 use portway_store::memory::MemoryStore;
-use portway_store::{Durability, Registered, Registration, Store, Topology};
+use portway_store::{
+    DestinationAction, DestinationActionKind, Durability, Registered, Registration, Store, Topology,
+};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -203,6 +205,14 @@ impl House {
         panic!("{:?}", self.engine.status().await)
     }
 
+    /// Pauses a destination, or lets it go on.
+    pub async fn order(&self, number: usize, kind: DestinationActionKind) {
+        let destination = self.destination(number);
+        let (author, reason) = ("a test".into(), "to see".into());
+        let action = DestinationAction { destination, kind, author, reason };
+        self.engine.act_on_destination(action).await.unwrap();
+    }
+
     /// Stops in order; the result of the engine.
     pub async fn stop(self) -> Result<(), EngineError> {
         self.engine.shutdown().await;
@@ -256,5 +266,6 @@ fn settings(registered: &Registered, plan: &Plan) -> EngineSettings {
     EngineSettings {
         interfaces: vec![interface(*source, destinations), interface(*target, ends)],
         limits: plan.limits,
+        pauses: registered.pauses.clone(),
     }
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use portway_engine::Limits;
+use portway_engine::status::DestinationState;
 use portway_model::{DeliveryState, OnQuarantine, Order};
-use portway_store::{Action, ActionKind, ActionOutcome};
+use portway_store::{Action, ActionKind, ActionOutcome, DestinationActionKind};
 
 use crate::house::{House, Plan};
 
@@ -98,4 +99,22 @@ async fn deliveries_without_order_go_round_one_that_fails() {
     house.store("2", "a").await;
     assert_eq!(house.arrived(house.destination(0), 2).await, ["2", "fail 1"]);
     house.until(failing, 0, DeliveryState::Sent).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_destination_sends_nothing_new_also_after_a_restart_and_intake_goes_on() {
+    let house = House::build(Plan { orders: vec![Order::Key, Order::Key], ..Plan::default() }).await;
+    house.order(0, DestinationActionKind::Pause).await;
+    house.store("1", "a").await;
+    assert_eq!(house.arrived(house.destination(1), 1).await, ["1"], "its neighbour goes on");
+    let plan = Plan { orders: vec![Order::Key, Order::Key], ..Plan::default() };
+    let house = House::on(house.kill().await, plan).await;
+    house.store("2", "a").await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(house.receiver.arrived(house.destination(0)), Vec::<String>::new());
+    let state = house.engine.status().await.unwrap().destinations[0].state.clone();
+    let DestinationState::Paused(pause) = state else { panic!("{state:?}") };
+    assert_eq!((pause.author.as_str(), pause.reason.as_str()), ("a test", "to see"));
+    house.order(0, DestinationActionKind::Resume).await;
+    assert_eq!(house.arrived(house.destination(0), 2).await, ["1", "2"]);
 }

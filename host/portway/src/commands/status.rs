@@ -193,6 +193,13 @@ fn show_state(text: &mut String, interface: &str, destination: &Destination, sta
             let _ =
                 writeln!(text, "        `portway resume {interface} {}` starts it again", destination.name);
         }
+        DestinationState::Paused => {
+            let pause = destination.pause.as_ref();
+            let by = pause.map(|pause| format!(" by {}: {}", pause.author, pause.reason)).unwrap_or_default();
+            let _ = writeln!(text, "      PAUSED{since}{by}");
+            let name = &destination.name;
+            let _ = writeln!(text, "        `portway destination resume {interface}/{name}` lets it go on");
+        }
     }
 }
 

@@ -194,7 +194,11 @@ pub fn engine_settings(project: &Project, registered: &Registered) -> engine::En
     let pairs = project.interfaces.iter().zip(&registered.interfaces);
     let interfaces = pairs
         .map(|(interface, (id, destinations))| interface_settings(project, interface, *id, destinations));
-    engine::EngineSettings { interfaces: interfaces.collect(), limits: limits(&project.limits) }
+    engine::EngineSettings {
+        interfaces: interfaces.collect(),
+        limits: limits(&project.limits),
+        pauses: registered.pauses.clone(),
+    }
 }
 
 fn interface_settings(

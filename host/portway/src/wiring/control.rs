@@ -10,7 +10,10 @@ use std::time::Instant;
 use async_trait::async_trait;
 use bytes::Bytes;
 use portway_admin::views::{self, Time};
-use portway_admin::{Action, ActionKind, Control, ControlError, ControlErrorKind, params};
+use portway_admin::{
+    Action, ActionKind, Control, ControlError, ControlErrorKind, DestinationAction, DestinationActionKind,
+    params,
+};
 use portway_config::{DestinationSettings, InterfaceSettings, Project};
 use portway_engine::EngineHandle;
 use portway_engine::ports::Clock;
@@ -273,10 +276,25 @@ impl Control for EngineControl {
         }
     }
 
-    async fn resume(&self, interface: &str, destination: &str) -> Result<(), ControlError> {
+    async fn act_on_destination(&self, action: DestinationAction) -> Result<(), ControlError> {
+        let destination = self.destination_id(&action.interface, &action.destination)?;
+        let kind = match action.kind {
+            DestinationActionKind::Pause => portway_store::DestinationActionKind::Pause,
+            DestinationActionKind::Resume => portway_store::DestinationActionKind::Resume,
+        };
+        let (author, reason) = (action.author, action.reason);
+        let asked = portway_store::DestinationAction { destination, kind, author, reason };
+        self.engine.act_on_destination(asked).await.map_err(|error| failed(code::NOT_DONE, chain(&error)))
+    }
+
+    async fn list_destination_actions(
+        &self,
+        interface: &str,
+        destination: &str,
+    ) -> Result<Vec<views::DestinationActionRecord>, ControlError> {
         let id = self.destination_id(interface, destination)?;
-        self.engine.resume(id).await;
-        Ok(())
+        let actions = self.store.list_destination_actions(id).await.map_err(unavailable)?;
+        Ok(actions.into_iter().map(picture::destination_action).collect())
     }
 
     async fn backup(&self, target: &Path) -> Result<views::Backup, ControlError> {

@@ -9,7 +9,7 @@ use portway_engine::status::{
 };
 use portway_model::{DestinationId, Failure, code};
 use portway_sources::SourceStatus;
-use portway_store::QueueView;
+use portway_store::{DestinationActionView, Pause, QueueView};
 
 pub fn reason(failure: &Failure) -> views::Reason {
     views::Reason { code: failure.code.clone(), text: failure.text.clone() }
@@ -91,7 +91,7 @@ pub fn destination(
     id: DestinationId,
 ) -> views::Destination {
     let queue = queues.get(&id);
-    let (state, why, since, until) = state(status.map(|status| &status.state));
+    let Standing { state, why, since, until, pause } = standing(status.map(|status| &status.state));
     let blocked = status.map(|status| status.blocked.iter().map(blocked_lane).collect());
     views::Destination {
         name: name.to_owned(),
@@ -101,6 +101,7 @@ pub fn destination(
         why,
         since,
         until,
+        pause,
         waiting: queue.map_or(0, |queue| queue.waiting),
         oldest: queue.and_then(|queue| queue.oldest).map(Time),
         quarantined: queue.map_or(0, |queue| queue.quarantined),
@@ -112,17 +113,45 @@ pub fn destination(
     }
 }
 
-type State = (views::DestinationState, Option<views::Reason>, Option<Time>, Option<Time>);
+/// Whether a destination works, in the words of the API.
+struct Standing {
+    state: views::DestinationState,
+    why: Option<views::Reason>,
+    since: Option<Time>,
+    until: Option<Time>,
+    pause: Option<views::Pause>,
+}
 
-fn state(state: Option<&DestinationState>) -> State {
-    match state {
-        None | Some(DestinationState::Running) => (views::DestinationState::Running, None, None, None),
-        Some(DestinationState::Waiting { why, since, until }) => {
-            (views::DestinationState::Waiting, Some(reason(why)), Some(Time(*since)), Some(Time(*until)))
-        }
-        Some(DestinationState::Stopped { why, since }) => {
-            (views::DestinationState::Stopped, Some(reason(why)), Some(Time(*since)), None)
-        }
+fn standing(of_engine: Option<&DestinationState>) -> Standing {
+    let state = |state| Standing { state, why: None, since: None, until: None, pause: None };
+    match of_engine {
+        None | Some(DestinationState::Running) => state(views::DestinationState::Running),
+        Some(DestinationState::Waiting { why, since, until }) => Standing {
+            why: Some(reason(why)),
+            since: Some(Time(*since)),
+            until: Some(Time(*until)),
+            ..state(views::DestinationState::Waiting)
+        },
+        Some(DestinationState::Stopped { why, since }) => Standing {
+            why: Some(reason(why)),
+            since: Some(Time(*since)),
+            ..state(views::DestinationState::Stopped)
+        },
+        Some(DestinationState::Paused(Pause { since, author, reason })) => Standing {
+            why: Some(views::Reason { code: code::PAUSED.to_owned(), text: format!("{author}: {reason}") }),
+            since: Some(Time(*since)),
+            pause: Some(views::Pause { since: Time(*since), author: author.clone(), reason: reason.clone() }),
+            ..state(views::DestinationState::Paused)
+        },
+    }
+}
+
+pub fn destination_action(view: DestinationActionView) -> views::DestinationActionRecord {
+    views::DestinationActionRecord {
+        at: Time(view.at),
+        action: view.action.to_owned(),
+        author: view.author,
+        reason: view.reason,
     }
 }
 

@@ -12,7 +12,9 @@ use portway::cli::Cli;
 use portway::commands::dispatch;
 use portway::output::{Exit, Format, Output};
 use portway_admin::views::{self, Time};
-use portway_admin::{Action, AdminServer, AdminSettings, Control, ControlError, ControlErrorKind, params};
+use portway_admin::{
+    Action, AdminServer, AdminSettings, Control, ControlError, ControlErrorKind, DestinationAction, params,
+};
 use portway_model::{DeliveryState, MessageId, MessageStatus, Timestamp};
 
 /// What a command printed.
@@ -151,8 +153,16 @@ impl Control for Engine {
         Ok(views::ActionDone { message: action.message, action: action.kind.as_str().into(), destinations })
     }
 
-    async fn resume(&self, _: &str, _: &str) -> Result<(), ControlError> {
+    async fn act_on_destination(&self, _: DestinationAction) -> Result<(), ControlError> {
         Ok(())
+    }
+
+    async fn list_destination_actions(
+        &self,
+        _: &str,
+        _: &str,
+    ) -> Result<Vec<views::DestinationActionRecord>, ControlError> {
+        Ok(Vec::new())
     }
 
     async fn backup(&self, target: &Path) -> Result<views::Backup, ControlError> {
@@ -466,6 +476,7 @@ fn interface() -> views::Interface {
         }),
         since: None,
         until: None,
+        pause: None,
         waiting: 3,
         oldest: None,
         quarantined: 2,

@@ -12,8 +12,9 @@ use portway_model::{
 };
 use portway_store::memory::MemoryStore;
 use portway_store::{
-    Action, ActionKind, Attempted, DedupeWindow, DeliveryResult, Durability, ListMessages, NewDelivery,
-    NewMessage, Registration, Settled, Store, Suspect, Topology, WriteBatch,
+    Action, ActionKind, Attempted, DedupeWindow, DeliveryResult, DestinationAction, DestinationActionKind,
+    Durability, ListMessages, NewDelivery, NewMessage, Registration, Settled, Store, Suspect, Topology,
+    WriteBatch,
 };
 
 use crate::harness::{Folder, NOW, message};
@@ -112,6 +113,12 @@ fn batch(dice: &mut Dice, mark: u64, last: u64, now: Timestamp) -> WriteBatch {
         destination: DestinationId(1 + dice.below(DESTINATIONS) as u32),
         message: any(dice),
     };
+    let on_destination = |dice: &mut Dice| DestinationAction {
+        destination: DestinationId(1 + dice.below(DESTINATIONS) as u32),
+        kind: if dice.one_in(2) { DestinationActionKind::Pause } else { DestinationActionKind::Resume },
+        author: "ann".into(),
+        reason: format!("reason {}", dice.below(9)),
+    };
     WriteBatch {
         mark,
         now,
@@ -120,6 +127,7 @@ fn batch(dice: &mut Dice, mark: u64, last: u64, now: Timestamp) -> WriteBatch {
         results: (0..results).map(|_| result(dice, last, now)).collect(),
         actions: (0..dice.below(3)).map(|_| action(dice)).collect(),
         suspects: (0..dice.below(3)).map(|_| suspect(dice)).collect(),
+        destination_actions: (0..dice.below(2)).map(|_| on_destination(dice)).collect(),
     }
 }
 
@@ -138,7 +146,9 @@ async fn told(store: &dyn Store, last: u64, now: Timestamp) -> String {
         told +=
             &format!("{to} due {:?}\n", store.read_due(to, now + Duration::from_secs(25), 9).await.unwrap());
         told += &format!("{to} next {:?}\n", store.next_due(to, now).await.unwrap());
+        told += &format!("{to} done {:?}\n", store.list_destination_actions(to).await.unwrap());
     }
+    told += &format!("{:?}\n", store.register(&topology()).await.unwrap().pauses);
     told += &format!("{:?}\n", store.list_queues().await.unwrap());
     let all: Vec<MessageId> = (last.saturating_sub(50)..=last + 1).map(MessageId).collect();
     for loaded in store.load_messages(&all).await.unwrap() {

@@ -10,9 +10,9 @@ use portway_model::{
 };
 
 use crate::{
-    Action, ActionKind, ActionOutcome, ActionView, AttemptView, DeliveryResult, MessageOutcome, NewMessage,
-    Numbers, Origin, OriginKind, ResultOutcome, Settled, StoreError, Suspect, Topology, WriteBatch,
-    WriteOutcome,
+    Action, ActionKind, ActionOutcome, ActionView, AttemptView, DeliveryResult, DestinationActionView,
+    MessageOutcome, NewMessage, Numbers, Origin, OriginKind, ResultOutcome, Settled, StoreError, Suspect,
+    Topology, WriteBatch, WriteOutcome,
 };
 
 /// Everything a store holds.
@@ -30,6 +30,7 @@ pub(super) struct State {
     pub(super) actions: BTreeMap<MessageId, Vec<ActionView>>,
     dedupe: BTreeMap<(InterfaceId, Key), Remembered>,
     suspects: BTreeMap<(MessageId, DestinationId), u32>,
+    pub(super) destination_actions: BTreeMap<DestinationId, Vec<DestinationActionView>>,
     last_id: MessageId,
     /// The mark and the outcome of the newest write.
     pub(super) last_write: Option<(u64, WriteOutcome)>,
@@ -100,6 +101,7 @@ impl State {
             actions: batch.actions.iter().map(|action| self.act(action, batch.now)).collect(),
             suspects: batch.suspects.iter().map(|suspect| self.suspect(suspect)).collect(),
         };
+        batch.destination_actions.iter().for_each(|action| self.act_on_destination(action, batch.now));
         self.last_write = Some((batch.mark, outcome.clone()));
         Ok(outcome)
     }

@@ -62,6 +62,8 @@ pub struct Said {
 pub struct Ledger {
     pub settings: DestinationSettings,
     pub is_stopped: bool,
+    /// An operator paused it, and the engine knows.
+    pub is_paused: bool,
     pub runaways: u32,
     /// Runs in hand.
     pub runs: u32,
@@ -97,7 +99,21 @@ impl Duty {
 
 impl Ledger {
     pub fn new(settings: DestinationSettings) -> Self {
-        Ledger { settings, is_stopped: false, runaways: 0, runs: 0, in_hand: 0, accepted: 0, written: 0 }
+        Ledger {
+            settings,
+            is_stopped: false,
+            is_paused: false,
+            runaways: 0,
+            runs: 0,
+            in_hand: 0,
+            accepted: 0,
+            written: 0,
+        }
+    }
+
+    /// Runs may begin.
+    pub fn may_run(&self) -> bool {
+        !self.is_stopped && !self.is_paused
     }
 
     /// Its lanes wait for an operator after a quarantine.

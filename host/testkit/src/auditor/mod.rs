@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use portway_engine::{EngineSettings, Fate, RunId, Ticket};
 use portway_model::{DestinationId, Draft, InterfaceId, MessageId};
-use portway_store::Durability;
+use portway_store::{Durability, Pause};
 
 use crate::content::{self, Content};
 pub use books::Duty;
@@ -37,6 +37,8 @@ pub struct Auditor {
     pub ledgers: BTreeMap<DestinationId, Ledger>,
     submissions: BTreeMap<Ticket, Submitted>,
     runs: BTreeMap<RunId, Vec<(MessageId, u32)>>,
+    /// Paused, as stored and flushed.
+    paused: BTreeSet<DestinationId>,
     /// Stored since the last flush.
     unflushed: BTreeSet<MessageId>,
     /// In hand when a process died, and not tried since.
@@ -71,6 +73,7 @@ impl Auditor {
             ledgers,
             submissions: BTreeMap::new(),
             runs: BTreeMap::new(),
+            paused: BTreeSet::new(),
             unflushed: BTreeSet::new(),
             suspects: BTreeSet::new(),
             recorded: BTreeSet::new(),
@@ -136,17 +139,15 @@ impl Auditor {
         duties.for_each(|duty| duty.not_before = Duration::ZERO);
     }
 
-    /// An operator lets a destination go on.
-    pub fn resumed(&mut self, destination: DestinationId) {
-        if let Some(ledger) = self.ledgers.get_mut(&destination) {
-            ledger.is_stopped = false;
-            ledger.runaways = 0;
+    /// A new process knows which destinations are paused.
+    pub fn started(&mut self, pauses: &[(DestinationId, Pause)]) -> Verdict {
+        let paused: BTreeSet<DestinationId> = pauses.iter().map(|(destination, _)| *destination).collect();
+        if paused != self.paused {
+            return Err(format!("{:?} are paused, and the store remembers {paused:?}", self.paused));
         }
-    }
-
-    pub fn stopped(&mut self, destination: DestinationId) {
-        if let Some(ledger) = self.ledgers.get_mut(&destination) {
-            ledger.is_stopped = true;
+        for (destination, ledger) in &mut self.ledgers {
+            ledger.is_paused = paused.contains(destination);
         }
+        Ok(())
     }
 }

@@ -29,8 +29,8 @@ impl Auditor {
     pub fn handed_over(&mut self, id: RunId, run: &Run, monotonic: Duration) -> Verdict {
         self.run_limits(run)?;
         let destination = run.destination;
-        if self.ledgers.get(&destination).is_some_and(|ledger| ledger.is_stopped) {
-            return Err(format!("a run for destination {destination}, which is stopped"));
+        if self.ledgers.get(&destination).is_some_and(|ledger| !ledger.may_run()) {
+            return Err(format!("a run for destination {destination}, which is stopped or paused"));
         }
         let mut before = Vec::new();
         for envelope in &run.messages {

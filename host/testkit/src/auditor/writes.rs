@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use portway_model::{DeliveryState, DestinationId, Lane, MessageId, Round};
 use portway_store::{
-    ActionKind, ActionOutcome, DeliveryResult, Durability, MessageOutcome, NewMessage, ResultOutcome,
-    Settled, WriteBatch, WriteOutcome,
+    ActionKind, ActionOutcome, DeliveryResult, DestinationActionKind, Durability, MessageOutcome, NewMessage,
+    ResultOutcome, Settled, WriteBatch, WriteOutcome,
 };
 
 use super::books::{Duty, Ledger, Shadow};
@@ -31,6 +31,15 @@ impl Auditor {
         }
         for suspect in &batch.suspects {
             self.recorded.insert((suspect.destination, suspect.message));
+        }
+        for action in &batch.destination_actions {
+            if batch.durability != Durability::Strict {
+                return Err("an operator's word on a destination is not flushed".into());
+            }
+            match action.kind {
+                DestinationActionKind::Pause => self.paused.insert(action.destination),
+                DestinationActionKind::Resume => self.paused.remove(&action.destination),
+            };
         }
         if batch.durability == Durability::Strict {
             self.unflushed.clear();
@@ -177,6 +186,14 @@ impl Auditor {
             let duty = self.duty(suspect.destination, suspect.message);
             if *count >= 3 && duty.is_some_and(|duty| duty.state == DeliveryState::Pending) {
                 self.given_up(suspect.destination, suspect.message);
+            }
+        }
+        for action in &batch.destination_actions {
+            let Some(ledger) = self.ledgers.get_mut(&action.destination) else { continue };
+            ledger.is_paused = action.kind == DestinationActionKind::Pause;
+            if action.kind == DestinationActionKind::Resume {
+                ledger.is_stopped = false;
+                ledger.runaways = 0;
             }
         }
     }

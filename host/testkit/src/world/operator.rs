@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use portway_engine::{Event, Ticket, split_resend};
 use portway_model::{DeliveryState, DestinationId, MessageId};
-use portway_store::{Action, ActionKind, Store};
+use portway_store::{Action, ActionKind, DestinationAction, DestinationActionKind, Store};
 use rand::RngExt;
 use rand::seq::IteratorRandom;
 
@@ -20,22 +20,19 @@ impl World {
             return;
         }
         match self.rng.random_range(0..10) {
-            0 => {
-                self.tell(Event::Stop { destination, author: "the operator".into() });
-                self.auditor.stopped(destination);
-            }
-            1..3 => self.resume(destination),
+            0 => self.act_on(destination, DestinationActionKind::Pause),
+            1..3 => self.act_on(destination, DestinationActionKind::Resume),
             // Which of the two it is the engine decides, by the destination's policy.
             3..7 => self.act(message, ActionKind::Resend { keep_lane: false }),
             _ => self.act(message, ActionKind::Dismiss),
         }
     }
 
-    fn resume(&mut self, destination: DestinationId) {
-        if self.core.is_some() {
-            self.auditor.resumed(destination);
-            self.tell(Event::Resume(destination));
-        }
+    fn act_on(&mut self, destination: DestinationId, kind: DestinationActionKind) {
+        self.tickets += 1;
+        let (author, reason) = ("the operator".into(), "a simulation".into());
+        let action = DestinationAction { destination, kind, author, reason };
+        self.tell(Event::ActOnDestination { ticket: Ticket(self.tickets), action });
     }
 
     fn act(&mut self, message: MessageId, kind: ActionKind) {
@@ -100,8 +97,8 @@ impl World {
         let destinations: Vec<DestinationId> = self.auditor.ledgers.keys().copied().collect();
         for destination in destinations {
             // One that only waits must come back by itself.
-            if self.auditor.ledgers.get(&destination).is_some_and(|ledger| ledger.is_stopped) {
-                self.resume(destination);
+            if self.auditor.ledgers.get(&destination).is_some_and(|ledger| !ledger.may_run()) {
+                self.act_on(destination, DestinationActionKind::Resume);
             }
             let held = super::now(self.store.held_heads(destination)).unwrap_or_default();
             let waits = work.contains(&destination);
