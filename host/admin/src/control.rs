@@ -39,6 +39,9 @@ pub trait Control: Send + Sync + 'static {
         destination: &str,
     ) -> Result<Vec<views::DestinationActionRecord>, ControlError>;
 
+    /// Takes no more messages and delivers what was accepted, or takes that back.
+    async fn drain(&self, order: DrainOrder) -> Result<(), ControlError>;
+
     /// A consistent copy of the store into a file that does not exist yet.
     async fn backup(&self, target: &Path) -> Result<views::Backup, ControlError>;
 
@@ -76,6 +79,18 @@ pub struct DestinationAction {
 pub enum DestinationActionKind {
     Pause,
     Resume,
+}
+
+/// What an operator asks for the engine as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DrainOrder {
+    Begin {
+        /// Who asked.
+        author: String,
+        /// The process stops when everything that can be delivered is.
+        stop: bool,
+    },
+    Cancel,
 }
 
 /// What can be asked for.

@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
 use crate::guard::{Guard, guard};
-use crate::{Action, ActionKind, Control, metrics, params, views};
+use crate::{Action, ActionKind, Control, DrainOrder, metrics, params, views};
 
 /// Bytes in the body of a request.
 const REQUEST_BYTES_MAX: usize = 64 << 10;
@@ -50,6 +50,7 @@ pub(crate) fn router(control: Arc<dyn Control>, with: Arc<Guard>) -> Router {
         .route("/api/v1/destinations/{interface}/{name}/pause", post(destination::pause))
         .route("/api/v1/destinations/{interface}/{name}/resume", post(destination::resume))
         .route("/api/v1/destinations/{interface}/{name}/actions", get(destination::list_actions))
+        .route("/api/v1/drain", post(drain).delete(cancel_drain))
         .route("/api/v1/backup", post(backup))
         .fallback(async || {
             ApiError::new(StatusCode::NOT_FOUND, code::NO_ROUTE, "there is nothing at this path")
@@ -158,6 +159,22 @@ async fn dismiss(
         return Err(ApiError::invalid("a dismissal needs a `reason`"));
     }
     Ok(Json(api.control.act(action).await?))
+}
+
+async fn drain(
+    State(api): State<Api>,
+    drain: Result<Json<params::Drain>, JsonRejection>,
+) -> Answer<views::Status> {
+    let Json(drain) = drain.map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
+    check_words("", &drain.author)?;
+    let author = author(drain.author);
+    api.control.drain(DrainOrder::Begin { author, stop: drain.stop }).await?;
+    Ok(Json(api.control.status().await?))
+}
+
+async fn cancel_drain(State(api): State<Api>) -> Answer<views::Status> {
+    api.control.drain(DrainOrder::Cancel).await?;
+    Ok(Json(api.control.status().await?))
 }
 
 async fn backup(

@@ -72,3 +72,15 @@ pub struct Backup {
     /// An absolute path on the engine's machine, to a file that does not exist yet.
     pub file: String,
 }
+
+/// How to drain.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Drain {
+    /// Stop the process when everything that can be delivered is.
+    #[serde(default)]
+    pub stop: bool,
+    /// Who asks, for the record.
+    #[serde(default)]
+    pub author: String,
+}

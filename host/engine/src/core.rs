@@ -8,13 +8,14 @@ mod apply;
 use std::time::Duration;
 
 use portway_model::{DestinationId, Failure, InterfaceId, code};
-use portway_store::{Action, ActionKind, DestinationAction, Durability, ErrorKind};
+use portway_store::{Action, ActionKind, ActionOutcome, DestinationAction, Durability, ErrorKind};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::committer::{Batch, Committer};
 use crate::completer::{Completer, StoreRoom};
 use crate::dispatcher::{Ctx, Dispatcher, Starts};
+use crate::drain::{AfterDrain, DrainOrder, DrainStatus};
 use crate::event::{ActError, Effect, EngineError, Event, Submission, Ticket};
 use crate::fact::Fact;
 use crate::fate::Fate;
@@ -56,6 +57,7 @@ pub struct Core {
     phase: Phase,
     /// Why no message is taken.
     closed: Option<Failure>,
+    drain: Option<DrainStatus>,
     counts: IntakeCounts,
     is_ready: bool,
     /// The intake was last said to be closed.
@@ -94,6 +96,7 @@ impl Core {
             gather: Gather::default(),
             phase: Phase::Running,
             closed: None,
+            drain: None,
             counts: IntakeCounts::default(),
             is_ready: false,
             told_closed: false,
@@ -121,6 +124,7 @@ impl Core {
             Event::Submit(submission) => self.submit(submission),
             Event::Act { ticket, action } => self.act(ticket, action),
             Event::ActOnDestination { ticket, action } => self.act_on_destination(ticket, action),
+            Event::Drain { ticket, order } => self.order_drain(ticket, order),
             Event::Shutdown => {
                 if self.phase == Phase::Running {
                     self.phase = Phase::Stopping { since: self.at.monotonic };
@@ -170,6 +174,7 @@ impl Core {
                 self.out.push(Effect::Ready);
             }
             self.tell_intake();
+            self.follow_drain();
             self.stop_when_done();
         }
         out.append(&mut self.out);
@@ -230,6 +235,7 @@ impl Core {
                 log_bytes: last.log_bytes,
                 pruned: self.housekeeping.pruned,
             },
+            drain: self.drain.clone(),
             commits,
             memory: self.dispatcher.memory_status(),
             destinations: self.dispatcher.destinations_status(&self.at),
@@ -248,6 +254,9 @@ impl Core {
         };
         if self.phase != Phase::Running {
             self.refuse(submission, &Fate::stopped());
+        } else if let Some(drain) = &self.drain {
+            let fate = Fate::draining(drain.why().text);
+            self.refuse(submission, &fate);
         } else if let Some(why) = &self.closed {
             let fate = Fate::full(&why.text);
             self.refuse(submission, &fate);
@@ -312,6 +321,34 @@ impl Core {
             self.out.push(Effect::Acted { ticket, outcome: Err(ActError::UnknownDestination(id)) });
         } else {
             self.completer.act_on_destination(ticket, action);
+        }
+    }
+
+    fn order_drain(&mut self, ticket: Ticket, order: DrainOrder) {
+        let outcome = match (self.phase, order) {
+            (Phase::Running, DrainOrder::Begin { author, then }) => {
+                let since = self.drain.as_ref().map_or(self.at.wall, |drain| drain.since);
+                self.drain = Some(DrainStatus { since, author, then, is_quiet: false });
+                Ok(ActionOutcome::Done(Vec::new()))
+            }
+            (Phase::Running, DrainOrder::Cancel) => {
+                self.drain = None;
+                Ok(ActionOutcome::Done(Vec::new()))
+            }
+            (Phase::Stopping { .. } | Phase::Closing | Phase::Ended, _) => Err(ActError::Stopped),
+        };
+        self.out.push(Effect::Acted { ticket, outcome });
+    }
+
+    /// Looks whether anything that was accepted can still be delivered.
+    fn follow_drain(&mut self) {
+        let is_stored = self.completer.is_empty() && self.committer.is_idle() && self.intake.is_idle();
+        let is_quiet = self.is_ready && is_stored && self.dispatcher.is_quiet();
+        let Some(drain) = &mut self.drain else { return };
+        let is_news = is_quiet && !drain.is_quiet;
+        drain.is_quiet = is_quiet;
+        if is_news && drain.then == AfterDrain::Stop && self.phase == Phase::Running {
+            self.out.push(Effect::Drained);
         }
     }
 
@@ -421,6 +458,9 @@ impl Core {
     fn closed_why(&self) -> Option<Failure> {
         if self.phase != Phase::Running {
             return Some(Failure::new(code::STOPPED, "the engine stops"));
+        }
+        if let Some(drain) = &self.drain {
+            return Some(drain.why());
         }
         let busy = self.committer.lost_patience(self.at.monotonic).map(|text| Failure::new(code::BUSY, text));
         self.closed.clone().or(busy)

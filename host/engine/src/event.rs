@@ -11,6 +11,7 @@ use portway_store::{
     StoredMessage, WriteBatch, WriteOutcome,
 };
 
+use crate::drain::DrainOrder;
 use crate::fact::Fact;
 use crate::fate::Fate;
 use crate::gate::Permit;
@@ -54,6 +55,11 @@ pub enum Event {
     ActOnDestination {
         ticket: Ticket,
         action: DestinationAction,
+    },
+    /// Answered by [`Effect::Acted`] at once; of no message.
+    Drain {
+        ticket: Ticket,
+        order: DrainOrder,
     },
     Shutdown,
     Wrote(Result<WriteOutcome, StoreError>),
@@ -105,6 +111,8 @@ pub enum Effect {
     Note(Fact),
     /// What waited in the store is known: deliveries go on.
     Ready,
+    /// Everything that can be delivered is, and the process was asked to stop then.
+    Drained,
     /// Everything in hand is stored: close the store. Answered by [`Event::Closed`].
     Close,
     /// Nothing follows.

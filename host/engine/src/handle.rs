@@ -6,6 +6,7 @@ use portway_model::{Draft, InterfaceId, Timestamp, code};
 use portway_store::{Action, ActionKind, ActionOutcome, DeliveryView, DestinationAction, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::drain::DrainOrder;
 use crate::event::{ActError, EngineError};
 use crate::fate::Fate;
 use crate::gate::{Gate, GateError};
@@ -21,6 +22,7 @@ const DRAFT_BYTES: usize = 512;
 pub(crate) enum Request {
     Act { action: Action, reply: oneshot::Sender<Result<ActionOutcome, ActError>> },
     ActOnDestination { action: DestinationAction, reply: oneshot::Sender<Result<ActionOutcome, ActError>> },
+    Drain { order: DrainOrder, reply: oneshot::Sender<Result<ActionOutcome, ActError>> },
     Status(oneshot::Sender<Status>),
     Shutdown,
 }
@@ -32,6 +34,7 @@ pub struct EngineHandle {
     inbox: Inbox,
     gate: Gate,
     ready: watch::Receiver<bool>,
+    drained: watch::Receiver<bool>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
 }
@@ -40,10 +43,10 @@ impl EngineHandle {
     pub(crate) fn new(
         (requests, inbox): (mpsc::Sender<Request>, Inbox),
         gate: Gate,
-        ready: watch::Receiver<bool>,
+        (ready, drained): (watch::Receiver<bool>, watch::Receiver<bool>),
         (store, clock): (Arc<dyn Store>, Arc<dyn Clock>),
     ) -> Self {
-        EngineHandle { requests, inbox, gate, ready, store, clock }
+        EngineHandle { requests, inbox, gate, ready, drained, store, clock }
     }
 
     /// Stores messages of an interface. Answers after their commit, one fate a draft, in order.
@@ -104,6 +107,23 @@ impl EngineHandle {
         let request = Request::ActOnDestination { action, reply };
         self.requests.send(request).await.map_err(|_| ActError::Stopped)?;
         answer.await.map_err(|_| ActError::Stopped)?.map(drop)
+    }
+
+    /// Takes no more messages and delivers what was accepted, or takes that back.
+    pub async fn drain(&self, order: DrainOrder) -> Result<(), ActError> {
+        let (reply, answer) = oneshot::channel();
+        let request = Request::Drain { order, reply };
+        self.requests.send(request).await.map_err(|_| ActError::Stopped)?;
+        answer.await.map_err(|_| ActError::Stopped)?.map(drop)
+    }
+
+    /// Returns when everything that can be delivered is, and the process was asked to stop then; not
+    /// if the engine ends for another reason.
+    pub async fn on_drained(&self) {
+        let mut drained = self.drained.clone();
+        if drained.wait_for(|is_drained| *is_drained).await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// A picture of this moment.

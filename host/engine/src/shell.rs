@@ -49,6 +49,7 @@ pub struct EngineTask {
     requests: mpsc::Receiver<Request>,
     inbox: Inbox,
     ready: watch::Sender<bool>,
+    drained: watch::Sender<bool>,
     calls: JoinSet<Event>,
     submits: HashMap<Ticket, oneshot::Sender<Vec<Fate>>>,
     acts: HashMap<Ticket, oneshot::Sender<Result<ActionOutcome, ActError>>>,
@@ -67,15 +68,17 @@ impl Engine {
         let core = Core::new(settings, last_end, rand::random(), now);
         let (sender, requests) = mpsc::channel(REQUESTS_MAX);
         let (ready, is_ready) = watch::channel(false);
+        let (drained, is_drained) = watch::channel(false);
         let inbox = Inbox::new();
         let ports = (Arc::clone(&parts.store), Arc::clone(&parts.clock));
-        let handle = EngineHandle::new((sender, inbox.clone()), core.gate(), is_ready, ports);
+        let handle = EngineHandle::new((sender, inbox.clone()), core.gate(), (is_ready, is_drained), ports);
         let task = EngineTask {
             core,
             parts,
             requests,
             inbox,
             ready,
+            drained,
             calls: JoinSet::new(),
             submits: HashMap::new(),
             acts: HashMap::new(),
@@ -179,6 +182,10 @@ impl EngineTask {
                 self.acts.insert(ticket, reply);
                 Event::ActOnDestination { ticket, action }
             }
+            Request::Drain { order, reply } => {
+                self.acts.insert(ticket, reply);
+                Event::Drain { ticket, order }
+            }
             Request::Status(reply) => {
                 // Who asked may have gone.
                 let _ = reply.send(self.core.status());
@@ -225,6 +232,9 @@ impl EngineTask {
             Effect::Note(fact) => fact.emit(),
             Effect::Ready => {
                 self.ready.send_replace(true);
+            }
+            Effect::Drained => {
+                self.drained.send_replace(true);
             }
             Effect::End(result) => return Some(result),
         }

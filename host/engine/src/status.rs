@@ -5,12 +5,16 @@ use std::time::Duration;
 use portway_model::{AttemptNo, DestinationId, Failure, Lane, MessageId, Timestamp};
 use portway_store::Pause;
 
+use crate::drain::DrainStatus;
+
 /// Everything at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
     /// What waited in the store at the start is known.
     pub ready: bool,
     pub intake: IntakeStatus,
+    /// None: messages are taken and delivered as usual.
+    pub drain: Option<DrainStatus>,
     pub commits: CommitStatus,
     pub memory: MemoryStatus,
     /// In the order of the settings.

@@ -215,6 +215,8 @@ codes! {
     TOO_LARGE = "too-large";
     /// The engine stops.
     STOPPED = "stopped";
+    /// The engine drains: it delivers what it has and takes nothing new.
+    DRAINING = "draining";
     /// Somebody paused the destination.
     PAUSED = "paused";
     /// The store refuses this message, or a request was asked wrongly.

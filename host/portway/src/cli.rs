@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    backup, bench, destination, explain, r#gen, gen_docs, message, resume, run, sink, status, validate,
+    backup, bench, destination, drain, explain, r#gen, gen_docs, message, resume, run, sink, status, validate,
 };
 use crate::output::Format;
 
@@ -37,6 +37,7 @@ pub enum Command {
     Message(message::Args),
     Destination(destination::Args),
     Resume(resume::Args),
+    Drain(drain::Args),
     Backup(backup::Args),
     Explain(explain::Args),
     Gen(r#gen::Args),

@@ -187,6 +187,15 @@ impl Client {
         self.get(&format!("{}/actions", slot.path())).await
     }
 
+    pub async fn drain(&self, drain: &params::Drain) -> Result<views::Status, ClientError> {
+        self.post("/api/v1/drain", drain).await
+    }
+
+    pub async fn cancel_drain(&self) -> Result<views::Status, ClientError> {
+        let body = self.send(Method::DELETE, "/api/v1/drain", Bytes::new()).await?;
+        serde_json::from_slice(&body).map_err(ClientError::Answer)
+    }
+
     pub async fn backup(&self, file: &str) -> Result<views::Backup, ClientError> {
         self.post("/api/v1/backup", &params::Backup { file: file.to_owned() }).await
     }

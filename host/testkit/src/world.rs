@@ -51,6 +51,8 @@ pub struct World {
     contents: u64,
     tickets: u64,
     left: u32,
+    /// The engine that runs was told to drain.
+    is_draining: bool,
     phase: Phase,
     /// What the engine heard of the write in hand.
     in_hand: Option<(WriteBatch, Option<portway_store::WriteOutcome>)>,
@@ -118,6 +120,7 @@ impl World {
             clients: Vec::new(),
             contents: 0,
             tickets: 0,
+            is_draining: false,
             phase: Phase::Faulty,
             in_hand: None,
             stats: Stats::default(),
@@ -185,7 +188,7 @@ impl World {
         for effect in std::mem::take(&mut self.effects) {
             self.run_effect(effect)?;
         }
-        Ok(())
+        self.auditor.drain(&status)
     }
 
     fn run_effect(&mut self, effect: Effect) -> Step {
@@ -215,7 +218,7 @@ impl World {
                 self.client_answered(ticket, &fates);
             }
             Effect::Acted { .. } => self.stats.actions += 1,
-            Effect::Ready | Effect::Note(_) => {}
+            Effect::Ready | Effect::Drained | Effect::Note(_) => {}
             Effect::End(result) => self.ended(result.map_err(|error| error.to_string()))?,
         }
         Ok(())
@@ -272,6 +275,7 @@ impl World {
         let settings = self.scenario.settings(&self.registered);
         let core = Core::new(settings, last_end, self.rng.next_u64(), self.now());
         self.gate = core.gate();
+        self.is_draining = false;
         self.core = Some(core);
     }
 

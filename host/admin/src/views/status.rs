@@ -26,6 +26,9 @@ pub enum EngineState {
 pub struct Status {
     pub engine: Engine,
     pub intake: Intake,
+    /// None: messages are taken and delivered as usual.
+    #[serde(default)]
+    pub drain: Option<Drain>,
     pub commits: Commits,
     pub store: Store,
     pub memory: Memory,
@@ -72,6 +75,18 @@ pub struct Intake {
     pub duplicates: u64,
     /// Not stored, by why.
     pub refused: Vec<Count>,
+}
+
+/// Nothing new is taken, and what was accepted is delivered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drain {
+    pub since: Time,
+    /// Who asked.
+    pub author: String,
+    /// The process stops at the end of it.
+    pub stops: bool,
+    /// Nothing more can be delivered now: what is left waits for a time or for a person.
+    pub done: bool,
 }
 
 /// What storing costs.

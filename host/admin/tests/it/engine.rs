@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use bytes::Bytes;
 use portway_admin::views::{self, Time};
-use portway_admin::{Action, Control, ControlError, ControlErrorKind, DestinationAction, params};
+use portway_admin::{Action, Control, ControlError, ControlErrorKind, DestinationAction, DrainOrder, params};
 use portway_model::{DeliveryState, MessageId, MessageStatus, Timestamp};
 
 #[derive(Default)]
@@ -97,6 +97,7 @@ impl Control for Engine {
                 duplicates: 1,
                 refused: Vec::new(),
             },
+            drain: None,
             commits: views::Commits {
                 commits: 5,
                 strict: 5,
@@ -196,6 +197,11 @@ impl Control for Engine {
         let reason = format!("of {interface}/{destination}");
         let (action, author) = ("pause".into(), "ann".into());
         Ok(vec![views::DestinationActionRecord { at: time(5), action, author, reason }])
+    }
+
+    async fn drain(&self, order: DrainOrder) -> Result<(), ControlError> {
+        self.note(format!("{order:?}"));
+        Ok(())
     }
 
     async fn backup(&self, target: &Path) -> Result<views::Backup, ControlError> {

@@ -138,3 +138,22 @@ async fn health_follows_the_engine() {
     assert_eq!(api.send_raw(&health).await.0, 503);
     api.stop().await;
 }
+
+#[tokio::test]
+async fn a_drain_is_begun_and_cancelled() {
+    let api = Api::start().await;
+    for (line, body, code) in [
+        ("POST /api/v1/drain", r#"{"author":"ann"}"#, 200),
+        ("POST /api/v1/drain", r#"{"stop":true}"#, 200),
+        ("DELETE /api/v1/drain", "", 200),
+        ("POST /api/v1/drain", r#"{"stopp":true}"#, 422),
+    ] {
+        assert_eq!(api.send(line, body).await.0, code, "{line} {body}");
+    }
+    let asked = api.engine.asked();
+    assert_eq!(asked.len(), 3);
+    assert!(asked[0].contains("\"ann\"") && asked[0].contains("stop: false"), "{asked:?}");
+    assert!(asked[1].contains("\"operator\"") && asked[1].contains("stop: true"), "{asked:?}");
+    assert_eq!(asked[2], "Cancel");
+    api.stop().await;
+}

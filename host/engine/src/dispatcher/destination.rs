@@ -99,6 +99,11 @@ impl Destination {
         self.loading == 0 && self.standing.is_active()
     }
 
+    /// Nothing of it can be sent now.
+    pub fn is_quiet(&self) -> bool {
+        self.loading == 0 && (!self.is_active() || self.ready.is_empty())
+    }
+
     /// A run of this lane that begins with this message is still right.
     pub fn takes(&self, no: Lane, first: MessageId) -> bool {
         self.is_active() && self.lanes.get(&no).is_none_or(|lane| lane.admits(first))

@@ -141,6 +141,12 @@ impl Dispatcher {
         self.runs.is_empty()
     }
 
+    /// Nothing is in hand, and what waits, waits for a time or for an operator.
+    pub fn is_quiet(&self) -> bool {
+        let is_reading = !self.desk.reader.is_idle();
+        self.is_idle() && !is_reading && self.destinations.iter().all(Destination::is_quiet)
+    }
+
     /// What waited in the store at the start is known.
     pub fn is_known(&self) -> bool {
         self.is_known

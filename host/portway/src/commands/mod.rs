@@ -3,6 +3,7 @@
 pub mod backup;
 pub mod bench;
 pub mod destination;
+pub mod drain;
 pub mod explain;
 pub mod r#gen;
 pub mod gen_docs;
@@ -36,6 +37,7 @@ pub async fn dispatch(command: Command, output: &mut Output, judge: impl AsyncFn
         Command::Message(args) => message::run(args, output).await,
         Command::Destination(args) => destination::run(args, output).await,
         Command::Resume(args) => resume::run(args, output).await,
+        Command::Drain(args) => drain::run(args, output).await,
         Command::Backup(args) => backup::run(args, output).await,
         Command::Gen(args) => r#gen::run(args, output).await,
         Command::Sink(args) => sink::run(args, output).await,

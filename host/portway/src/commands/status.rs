@@ -78,6 +78,11 @@ fn show_engine(text: &mut String, status: &Status) {
         let _ = write!(text, ", {} not stored ({})", show::number(refused.count), refused.reason);
     }
     let _ = writeln!(text);
+    if let Some(drain) = &status.drain {
+        let how = if drain.done { "DRAINED" } else { "DRAINING" };
+        let then = if drain.stops { ", stops then" } else { "" };
+        let _ = writeln!(text, "{how} for {} by {}{then}", show::age(drain.since), drain.author);
+    }
     let _ = writeln!(
         text,
         "commits {}: mean {:.2} ms, p99 {:.2} ms, busy {:.0} %{}",

@@ -12,11 +12,11 @@ use bytes::Bytes;
 use portway_admin::views::{self, Time};
 use portway_admin::{
     Action, ActionKind, Control, ControlError, ControlErrorKind, DestinationAction, DestinationActionKind,
-    params,
+    DrainOrder, params,
 };
 use portway_config::{DestinationSettings, InterfaceSettings, Project};
-use portway_engine::EngineHandle;
 use portway_engine::ports::Clock;
+use portway_engine::{AfterDrain, EngineHandle};
 use portway_model::{DestinationId, MessageId, code};
 use portway_sources::DriverHandle;
 use portway_store::{ActionOutcome, ListMessages, MessageView, QueueView, Store, StoreError};
@@ -182,6 +182,7 @@ impl Control for EngineControl {
                 process_id: std::process::id(),
             },
             intake: picture::intake(&engine.intake),
+            drain: engine.drain.as_ref().map(picture::drain),
             commits: picture::commits(&engine.commits),
             store: views::Store {
                 path: self.project.store.path.as_path().display().to_string(),
@@ -295,6 +296,17 @@ impl Control for EngineControl {
         let id = self.destination_id(interface, destination)?;
         let actions = self.store.list_destination_actions(id).await.map_err(unavailable)?;
         Ok(actions.into_iter().map(picture::destination_action).collect())
+    }
+
+    async fn drain(&self, order: DrainOrder) -> Result<(), ControlError> {
+        let order = match order {
+            DrainOrder::Begin { author, stop } => {
+                let then = if stop { AfterDrain::Stop } else { AfterDrain::Stay };
+                portway_engine::DrainOrder::Begin { author, then }
+            }
+            DrainOrder::Cancel => portway_engine::DrainOrder::Cancel,
+        };
+        self.engine.drain(order).await.map_err(|error| failed(code::NOT_DONE, chain(&error)))
     }
 
     async fn backup(&self, target: &Path) -> Result<views::Backup, ControlError> {

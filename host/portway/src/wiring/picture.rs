@@ -7,6 +7,7 @@ use portway_admin::views::{self, Time};
 use portway_engine::status::{
     BlockedLane, CommitStatus, Counts, DestinationState, DestinationStatus, IntakeStatus, MemoryStatus,
 };
+use portway_engine::{AfterDrain, DrainStatus};
 use portway_model::{DestinationId, Failure, code};
 use portway_sources::SourceStatus;
 use portway_store::{DestinationActionView, Pause, QueueView};
@@ -53,6 +54,15 @@ pub fn intake(intake: &IntakeStatus) -> views::Intake {
         stored: intake.stored,
         duplicates: intake.duplicates,
         refused: counts(intake.refused.iter().copied()),
+    }
+}
+
+pub fn drain(drain: &DrainStatus) -> views::Drain {
+    views::Drain {
+        since: Time(drain.since),
+        author: drain.author.clone(),
+        stops: drain.then == AfterDrain::Stop,
+        done: drain.is_quiet,
     }
 }
 

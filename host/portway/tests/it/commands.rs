@@ -13,7 +13,8 @@ use portway::commands::dispatch;
 use portway::output::{Exit, Format, Output};
 use portway_admin::views::{self, Time};
 use portway_admin::{
-    Action, AdminServer, AdminSettings, Control, ControlError, ControlErrorKind, DestinationAction, params,
+    Action, AdminServer, AdminSettings, Control, ControlError, ControlErrorKind, DestinationAction,
+    DrainOrder, params,
 };
 use portway_model::{DeliveryState, MessageId, MessageStatus, Timestamp};
 
@@ -163,6 +164,10 @@ impl Control for Engine {
         _: &str,
     ) -> Result<Vec<views::DestinationActionRecord>, ControlError> {
         Ok(Vec::new())
+    }
+
+    async fn drain(&self, _: DrainOrder) -> Result<(), ControlError> {
+        Ok(())
     }
 
     async fn backup(&self, target: &Path) -> Result<views::Backup, ControlError> {
@@ -433,6 +438,7 @@ fn status() -> views::Status {
             duplicates: 2,
             refused: vec![views::Count { reason: "full".into(), count: 4 }],
         },
+        drain: None,
         commits: views::Commits {
             commits: 999,
             strict: 999,

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
-use portway_engine::{EngineSettings, Fate, RunId, Ticket};
+use portway_engine::{EngineSettings, Fate, RunId, Status, Ticket};
 use portway_model::{DestinationId, Draft, InterfaceId, MessageId};
 use portway_store::{Durability, Pause};
 
@@ -59,6 +59,8 @@ struct Submitted {
     bodies: Vec<Bytes>,
     /// They may have been stored before.
     is_repeat: bool,
+    /// They came while the engine was draining.
+    is_late: bool,
 }
 
 impl Auditor {
@@ -84,9 +86,27 @@ impl Auditor {
         }
     }
 
-    pub fn submitted(&mut self, ticket: Ticket, interface: InterfaceId, drafts: &[Draft], is_repeat: bool) {
+    pub fn submitted(
+        &mut self,
+        ticket: Ticket,
+        (interface, is_late): (InterfaceId, bool),
+        drafts: &[Draft],
+        is_repeat: bool,
+    ) {
         let bodies = drafts.iter().map(|draft| draft.body.clone()).collect();
-        self.submissions.insert(ticket, Submitted { interface, bodies, is_repeat });
+        self.submissions.insert(ticket, Submitted { interface, bodies, is_repeat, is_late });
+    }
+
+    /// An engine that says it is drained has nothing in hand, and owes nobody an answer.
+    pub fn drain(&self, status: &Status) -> Verdict {
+        if !status.drain.as_ref().is_some_and(|drain| drain.is_quiet) {
+            return Ok(());
+        }
+        let runs: u32 = self.ledgers.values().map(|ledger| ledger.runs).sum();
+        if runs > 0 || !self.submissions.is_empty() {
+            return Err(format!("it is drained, with {runs} runs and {:?} in hand", self.submissions.keys()));
+        }
+        Ok(())
     }
 
     /// Rule 1: what is acknowledged is stored, and flushed where its interface says so.
@@ -96,6 +116,10 @@ impl Auditor {
             return Err(format!("{} fates for {} messages", fates.len(), submitted.bodies.len()));
         }
         for (body, fate) in submitted.bodies.iter().zip(fates) {
+            let is_taken = !matches!(fate, Fate::NotStored { .. });
+            if is_taken && submitted.is_late {
+                return Err("a draining engine took a message".into());
+            }
             match fate {
                 Fate::Stored { id, .. } => self.acknowledged(*id, body, submitted.interface)?,
                 Fate::Duplicate { of, .. } => self.acknowledged(*of, body, submitted.interface)?,

@@ -59,7 +59,7 @@ impl World {
             Ok(permit) => {
                 self.tickets += 1;
                 let ticket = Ticket(self.tickets);
-                self.auditor.submitted(ticket, interface, &drafts, repeats);
+                self.auditor.submitted(ticket, (interface, self.is_draining), &drafts, repeats);
                 if let Some(client) = self.clients.get_mut(number) {
                     client.waits_for = Some(ticket);
                     client.unsure.clone_from(&drafts);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use portway_engine::{Event, Ticket, split_resend};
+use portway_engine::{AfterDrain, DrainOrder, Event, Ticket, split_resend};
 use portway_model::{DeliveryState, DestinationId, MessageId};
 use portway_store::{Action, ActionKind, DestinationAction, DestinationActionKind, Store};
 use rand::RngExt;
@@ -19,7 +19,9 @@ impl World {
         if self.core.is_none() {
             return;
         }
-        match self.rng.random_range(0..10) {
+        match self.rng.random_range(0..12) {
+            10 => self.drain(),
+            11 => self.order_drain(DrainOrder::Cancel),
             0 => self.act_on(destination, DestinationActionKind::Pause),
             1..3 => self.act_on(destination, DestinationActionKind::Resume),
             // Which of the two it is the engine decides, by the destination's policy.
@@ -33,6 +35,23 @@ impl World {
         let (author, reason) = ("the operator".into(), "a simulation".into());
         let action = DestinationAction { destination, kind, author, reason };
         self.tell(Event::ActOnDestination { ticket: Ticket(self.tickets), action });
+    }
+
+    fn drain(&mut self) {
+        // What follows is the business of whoever runs the process.
+        let order = DrainOrder::Begin { author: "the operator".into(), then: AfterDrain::Stay };
+        self.order_drain(order);
+    }
+
+    fn order_drain(&mut self, order: DrainOrder) {
+        self.tickets += 1;
+        self.is_draining = matches!(order, DrainOrder::Begin { .. });
+        self.tell(Event::Drain { ticket: Ticket(self.tickets), order });
+    }
+
+    fn is_drained(&self) -> bool {
+        let drain = self.core.as_ref().and_then(|core| core.status().drain);
+        drain.is_some_and(|drain| drain.is_quiet)
     }
 
     fn act(&mut self, message: MessageId, kind: ActionKind) {
@@ -91,8 +110,12 @@ impl World {
         let work = super::now(self.store.destinations_with_work()).unwrap_or_default();
         let is_unknown = self.core.is_none() || !self.clients_are_done();
         if work.is_empty() && !is_unknown {
-            self.phase = Phase::Stopping;
-            return self.tell(Event::Shutdown);
+            if self.is_drained() {
+                self.phase = Phase::Stopping;
+                return self.tell(Event::Shutdown);
+            }
+            // It has to say so before it may stop.
+            self.drain();
         }
         let destinations: Vec<DestinationId> = self.auditor.ledgers.keys().copied().collect();
         for destination in destinations {

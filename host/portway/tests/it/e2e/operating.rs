@@ -39,3 +39,33 @@ async fn a_pause_holds_deliveries_over_a_restart_and_resume_lets_them_go_in_orde
     let unknown = project.portway(&["destination", "pause", "lab/nope", "--reason", "x"]).await;
     assert_eq!(unknown.code, Some(5), "{unknown:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_refuses_new_messages_says_what_is_left_and_ends_the_process() {
+    let project = Project::new("");
+    project.mllp("lab", "", &(to_file("held", "", "") + &to_file("free", "", "")));
+    let mut engine = project.run().await;
+    project.portway(&["destination", "pause", "lab/held", "--reason", "it is full"]).await;
+    let address = engine.address("lab").await;
+    Peer::connect(address).await.send_all("PWdrain", 1..=20).await;
+    let drained = project.portway(&["drain", "--wait"]).await;
+    assert_eq!(drained.code, Some(0), "{drained:?}");
+    let text = drained.stdout;
+    assert!(text.contains("drained\n  lab/held: 20 left: it is paused by tester: it is full"), "{text}");
+    assert_eq!(project.delivered("free").len(), 20);
+    let mut peer = Peer::connect(address).await;
+    assert_eq!(peer.send(&super::message("PWdrain", 21)).await, "AE");
+    assert!(project.portway(&["status"]).await.stdout.contains("DRAINED for "));
+    let cancelled = project.portway(&["drain", "--cancel"]).await;
+    assert_eq!(cancelled.stdout.trim(), "the engine takes messages again");
+    Peer::connect(address).await.send_all("PWdrain", 21..=25).await;
+    let stopped = project.portway(&["drain", "--wait", "--stop", "--json"]).await;
+    let drained: serde_json::Value = serde_json::from_str(&stopped.stdout).unwrap();
+    assert_eq!((&drained["drain"]["done"], &drained["left"][0]["waiting"]), (&true.into(), &25.into()));
+    assert_eq!(engine.ended().await.code(), Some(0), "{}", engine.log());
+    assert_eq!(project.delivered("free").len(), 25);
+    // The next engine takes messages, and the pause still holds.
+    let mut engine = project.run().await;
+    Peer::connect(engine.address("lab").await).await.send_all("PWdrain", 26..=26).await;
+    assert_eq!(engine.destination("lab", "held").await.waiting, 26);
+}
