@@ -212,6 +212,7 @@ fn render_destinations(page: &mut Page, status: &Status) {
             ("filtered", counts.filtered),
             ("quarantined", counts.quarantined),
             ("retried", counts.retried),
+            ("dropped", counts.dropped),
         ];
         for (outcome, count) in outcomes {
             page.line(Metric::Deliveries, &[interface, name, ("outcome", outcome)], count as f64);

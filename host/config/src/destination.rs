@@ -5,7 +5,7 @@ use std::time::Duration;
 use portway_model::{OnQuarantine, Order};
 
 use crate::list::words;
-use crate::{At, Name, PluginUse, RetrySettings};
+use crate::{At, Name, PluginUse, RateSettings, RetrySettings};
 
 group! {
     /// Where an interface delivers, as `[[destination]]`.
@@ -28,6 +28,8 @@ group! {
         on_quarantine: OnQuarantine = OnQuarantine::Continue;
         /// How failed deliveries are tried again.
         retry: RetrySettings, absent(Defaults);
+        /// How fast it is sent to.
+        rate: Option<RateSettings>;
         /// What changes the message on its way, in this order; at most 16.
         transform: Vec<PluginUse> = Vec::new();
         /// What delivers the message.

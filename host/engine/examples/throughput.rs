@@ -85,6 +85,7 @@ fn settings(destinations: u32) -> EngineSettings {
         retry: RetryPolicy::default(),
         on_quarantine: OnQuarantine::Continue,
         run_max: 256,
+        rate: None,
     };
     let interface = InterfaceSettings {
         id: InterfaceId(1),

@@ -36,6 +36,8 @@ pub(crate) struct Finished {
     pub lane: Lane,
     pub origin: Origin,
     pub result: DeliveryResult,
+    /// It was dropped, not sent.
+    pub is_drop: bool,
     /// How often the store refused it.
     pub refusals: u8,
 }
@@ -278,6 +280,7 @@ mod tests {
                 settled: Settled::Sent(Answer::default()),
                 attempted: None,
             },
+            is_drop: false,
             refusals: 0,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portway_model::{DestinationId, GroupId, InterfaceId, OnQuarantine, Order, RetryPolicy, Tier};
+use portway_model::{DestinationId, GroupId, InterfaceId, OnQuarantine, Order, RateLimit, RetryPolicy, Tier};
 use portway_store::{Durability, Pause};
 
 /// Everything an engine runs.
@@ -41,6 +41,8 @@ pub struct DestinationSettings {
     pub on_quarantine: OnQuarantine,
     /// Deliveries in a run, 1 to 256.
     pub run_max: u32,
+    /// None: as fast as it takes.
+    pub rate: Option<RateLimit>,
 }
 
 /// Budgets of the whole engine.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portway_model::{AttemptNo, DestinationId, Failure, Lane, MessageId, Timestamp};
+use portway_model::{AttemptNo, DestinationId, Failure, Lane, MessageId, RateLimit, Timestamp};
 use portway_store::Pause;
 
 use crate::drain::DrainStatus;
@@ -87,6 +87,16 @@ pub struct DestinationStatus {
     /// The first of them, at most [`DestinationStatus::BLOCKED_MAX`].
     pub blocked: Vec<BlockedLane>,
     pub counts: Counts,
+    /// None: as fast as it takes.
+    pub rate: Option<RateStatus>,
+}
+
+/// How fast a destination is sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateStatus {
+    pub limit: RateLimit,
+    /// Something could be sent, if the rate was not used up.
+    pub waits: bool,
 }
 
 /// Whether a destination works.
@@ -126,6 +136,8 @@ pub struct Counts {
     pub filtered: u64,
     pub quarantined: u64,
     pub retried: u64,
+    /// Not sent because the rate was used up; these are among the filtered.
+    pub dropped: u64,
     /// Results of deliveries that an operator changed meanwhile.
     pub stale: u64,
     /// Reports that were not as agreed.

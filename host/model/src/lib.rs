@@ -10,6 +10,7 @@ pub mod ids;
 pub mod lane;
 pub mod message;
 pub mod outcome;
+pub mod rate;
 pub mod retry;
 pub mod time;
 
@@ -19,5 +20,6 @@ pub use ids::{AttemptNo, DestinationId, GroupId, InterfaceId, MessageId, Round, 
 pub use lane::{Lane, Order};
 pub use message::{Draft, Envelope, Key};
 pub use outcome::{Answer, Failure, Later, Output, SendVerdict, TransformVerdict, Trouble};
+pub use rate::{OverRate, Per, Rate, RateLimit};
 pub use retry::{Next, OnQuarantine, RetryPolicy};
 pub use time::Timestamp;

@@ -308,7 +308,7 @@ impl World {
         if let Ok(registered) = now(self.store.register(&self.scenario.topology())) {
             let last_end = if registered.unclean { LastEnd::Unclean } else { LastEnd::Clean };
             self.note(|world| format!("{:?} a new process after {last_end:?}", world.monotonic));
-            self.auditor.started(&registered.pauses)?;
+            self.auditor.started(&registered.pauses, self.monotonic)?;
             self.registered = registered;
             self.start_core(last_end);
             if self.phase == Phase::Stopping {

@@ -210,9 +210,24 @@ pub struct Destination {
     /// The first of them.
     pub blocked: Vec<BlockedLane>,
     pub counts: DeliveryCounts,
+    /// How fast it is sent to; none: as fast as it takes.
+    #[serde(default)]
+    pub rate: Option<Rate>,
     /// From receipt to arrival, since the start.
     #[serde(default)]
     pub latency: DeliveryLatency,
+}
+
+/// How fast a destination is sent to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rate {
+    /// Such as `100/s`.
+    pub limit: String,
+    pub burst: u32,
+    /// `wait` or `drop`.
+    pub over: String,
+    /// Something could be sent, if the rate was not used up.
+    pub waits: bool,
 }
 
 /// Whether a destination works.
@@ -264,6 +279,9 @@ pub struct DeliveryCounts {
     pub filtered: u64,
     pub quarantined: u64,
     pub retried: u64,
+    /// Not sent because the rate was used up; these are among the filtered.
+    #[serde(default)]
+    pub dropped: u64,
 }
 
 /// How long deliveries that were sent had taken since their message was received.

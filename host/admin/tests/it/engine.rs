@@ -67,7 +67,8 @@ fn destination() -> views::Destination {
             attempts: 2,
             due_at: Some(time(9_000)),
         }],
-        counts: views::DeliveryCounts { sent: 10, filtered: 1, quarantined: 1, retried: 4 },
+        counts: views::DeliveryCounts { sent: 10, filtered: 1, quarantined: 1, retried: 4, dropped: 0 },
+        rate: None,
         latency: views::DeliveryLatency::default(),
     }
 }

@@ -15,6 +15,7 @@ use super::feed::LOW_WATER;
 use super::held::HeldRead;
 use super::lane::{Blocked, LaneState};
 use super::lane_set::LaneSet;
+use super::rate::Bucket;
 use super::reader::For;
 use super::standing::{Change, News, Standing};
 use super::stream::{Hint, Keep};
@@ -43,6 +44,8 @@ pub(crate) struct Destination {
     /// Deliveries in hand.
     pub in_hand: u32,
     pub counts: Counts,
+    /// None: as fast as it takes.
+    pub rate: Option<Bucket>,
     pub(super) lanes: BTreeMap<Lane, LaneState>,
     pub(super) apart: Apart,
     /// Lanes whose next delivery can be sent, in the order of their turns.
@@ -70,6 +73,7 @@ impl Destination {
         settings.retry.longest_wait = settings.retry.longest_wait.min(WAIT_MAX);
         Destination {
             place,
+            rate: settings.rate.map(Bucket::new),
             settings,
             standing: Standing::new(pause),
             queued: false,

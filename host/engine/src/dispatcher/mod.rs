@@ -13,6 +13,7 @@ mod held;
 mod lane;
 mod lane_set;
 mod pick;
+mod rate;
 mod reader;
 mod report;
 mod standing;
@@ -231,9 +232,25 @@ impl Dispatcher {
         !is_wanted
     }
 
-    fn abandon(&mut self, mut run: RunState, first: Meaning, ctx: &mut Ctx<'_>) {
+    /// Nothing of it was tried but its first, of which this became.
+    fn abandon(&mut self, run: RunState, first: Meaning, ctx: &mut Ctx<'_>) {
+        let meanings = std::iter::once(first).chain(std::iter::repeat_with(|| Meaning::Untried));
+        self.end(run, meanings, ctx);
+    }
+
+    /// Its destination's rate is used up: nothing of it is sent.
+    fn drop_run(&mut self, run: RunState, ctx: &mut Ctx<'_>) {
+        let rate = ctx.layout.destination(run.place).and_then(|settings| settings.rate);
+        let reason = rate.map(|limit| format!("beyond the rate of {}", limit.rate)).unwrap_or_default();
+        self.end(run, std::iter::repeat_with(move || Meaning::Dropped(reason.clone())), ctx);
+    }
+
+    /// Ends a run that was not handed over.
+    fn end(&mut self, mut run: RunState, meanings: impl Iterator<Item = Meaning>, ctx: &mut Ctx<'_>) {
         self.give_back(&mut run);
-        self.with(Some(run.place), ctx, |destination, desk, ctx| destination.abandon(run, first, desk, ctx));
+        self.with(Some(run.place), ctx, |destination, desk, ctx| {
+            destination.abandon(run, meanings, desk, ctx)
+        });
         self.touch_for_bytes(ctx);
     }
 
@@ -417,6 +434,11 @@ impl Dispatcher {
                     });
                 }
                 Timer::Due(place) => self.with(Some(place), ctx, Destination::wake_due),
+                Timer::Rate(place) => self.with(Some(place), ctx, |destination, _, ctx| {
+                    if let Some(rate) = &mut destination.rate {
+                        rate.disarm(ctx.at.monotonic);
+                    }
+                }),
                 Timer::Destination(place) => self.with(Some(place), ctx, Destination::wake),
             }
         }
@@ -456,6 +478,10 @@ impl Dispatcher {
         match destination.pick(id, &mut self.desk, ctx) {
             Pick::Run(mut run) => {
                 self.runs_begun += 1;
+                if run.is_over_rate {
+                    self.drop_run(run, ctx);
+                    return;
+                }
                 run.is_probe = is_probe;
                 self.probes += usize::from(is_probe);
                 let step = run.first_step(ctx);
@@ -502,6 +528,11 @@ impl Dispatcher {
         match destination.start(ctx) {
             Start::No => {}
             Start::AfterFlush => ctx.completer.starves(place),
+            Start::AtTime(until) => {
+                if destination.rate.as_mut().is_some_and(|rate| rate.arms(until)) {
+                    self.desk.timers.set(until, Timer::Rate(place));
+                }
+            }
             Start::Now => {
                 destination.queued = true;
                 let is_probing = destination.standing.is_probing();

@@ -69,6 +69,8 @@ pub(crate) enum Meaning {
         attempts: AttemptNo,
         failure: Failure,
     },
+    /// It is not sent at all, for this reason.
+    Dropped(String),
     Untried,
 }
 
@@ -138,6 +140,7 @@ pub(crate) fn result(
             let counted = attempts > hint.attempts;
             (attempts, Settled::Retry { due_at, failure }, Some(attempted).filter(|_| counted))
         }
+        Meaning::Dropped(reason) => (hint.attempts, Settled::Filtered(reason), None),
         Meaning::Untried => return None,
     };
     Some(DeliveryResult {

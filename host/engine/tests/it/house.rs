@@ -11,7 +11,7 @@ use portway_engine::{
 };
 use portway_model::{
     Answer, Attributes, DestinationId, Draft, Failure, GroupId, InterfaceId, Key, Later, MessageId,
-    OnQuarantine, Order, RetryPolicy, Tier, Timestamp,
+    OnQuarantine, Order, RateLimit, RetryPolicy, Tier, Timestamp,
 };
 use portway_store::memory::MemoryStore;
 use portway_store::{
@@ -34,6 +34,7 @@ pub struct Plan {
     pub on_quarantine: OnQuarantine,
     pub attempts_max: u32,
     pub limits: Limits,
+    pub rate: Option<RateLimit>,
 }
 
 impl Default for Plan {
@@ -43,6 +44,7 @@ impl Default for Plan {
             on_quarantine: OnQuarantine::Continue,
             attempts_max: 0,
             limits: Limits::default(),
+            rate: None,
         }
     }
 }
@@ -248,6 +250,7 @@ fn settings(registered: &Registered, plan: &Plan) -> EngineSettings {
         retry: RetryPolicy { attempts_max: plan.attempts_max, ..RetryPolicy::default() },
         on_quarantine: plan.on_quarantine,
         run_max: 16,
+        rate: plan.rate,
     };
     let interface = |id: InterfaceId, destinations| InterfaceSettings {
         id,

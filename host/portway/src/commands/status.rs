@@ -150,13 +150,18 @@ fn show_destination(text: &mut String, interface: &str, destination: &Destinatio
         let latency = destination.latency;
         let _ = write!(text, " (p50 {:.1} ms, p99 {:.1} ms from receipt)", latency.p50_ms, latency.p99_ms);
     }
-    for (count, word) in [(counts.filtered, "filtered"), (counts.retried, "retried")] {
+    let words =
+        [(counts.filtered, "filtered"), (counts.dropped, "of them dropped"), (counts.retried, "retried")];
+    for (count, word) in words {
         if count > 0 {
             let _ = write!(text, ", {} {word}", show::number(count));
         }
     }
     let _ = writeln!(text);
     show_state(text, interface, destination, *state);
+    if let Some(rate) = destination.rate.as_ref().filter(|rate| rate.waits) {
+        let _ = writeln!(text, "      at its rate of {}", rate.limit);
+    }
     for lane in destination.blocked.iter().take(BLOCKED_SHOWN) {
         let due = match lane.due_at {
             Some(due) => format!("tried again {}", show::until(due)),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use portway_admin::views::{self, Time};
 use portway_engine::status::{
     BlockedLane, CommitStatus, Counts, DestinationState, DestinationStatus, IntakeStatus, MemoryStatus,
+    RateStatus,
 };
 use portway_engine::{AfterDrain, DrainStatus};
 use portway_model::{DestinationId, Failure, code};
@@ -119,6 +120,7 @@ pub fn destination(
         lanes_blocked: status.map_or(0, |status| u64::from(status.lanes_blocked)),
         blocked: blocked.unwrap_or_default(),
         counts: status.map(|status| delivery_counts(&status.counts)).unwrap_or_default(),
+        rate: status.and_then(|status| status.rate).map(rate),
         latency: views::DeliveryLatency::default(),
     }
 }
@@ -165,6 +167,15 @@ pub fn destination_action(view: DestinationActionView) -> views::DestinationActi
     }
 }
 
+fn rate(status: RateStatus) -> views::Rate {
+    views::Rate {
+        limit: status.limit.rate.to_string(),
+        burst: status.limit.burst.get(),
+        over: status.limit.over.as_str().to_owned(),
+        waits: status.waits,
+    }
+}
+
 fn blocked_lane(lane: &BlockedLane) -> views::BlockedLane {
     views::BlockedLane {
         lane: lane.lane.number(),
@@ -181,6 +192,7 @@ fn delivery_counts(counts: &Counts) -> views::DeliveryCounts {
         filtered: counts.filtered,
         quarantined: counts.quarantined,
         retried: counts.retried,
+        dropped: counts.dropped,
     }
 }
 

@@ -397,24 +397,24 @@ async fn the_status_page_names_what_needs_a_person() {
     check(
         &text,
         expect![[r#"
-        portway 0.1.0 is running for 2 h 2 min: /p
-        intake CLOSED: the disk is full (full); 12,345 stored, 2 duplicate, 4 not stored (full)
-        commits 999: mean 1.23 ms, p99 4.50 ms, busy 12 %, 1 FAILED
-        store /p/data/portway.db: log 4.0 MB, 0 B free; memory 60.0 MB
+            portway 0.1.0 is running for 2 h 2 min: /p
+            intake CLOSED: the disk is full (full); 12,345 stored, 2 duplicate, 4 not stored (full)
+            commits 999: mean 1.23 ms, p99 4.50 ms, busy 12 %, 1 FAILED
+            store /p/data/portway.db: log 4.0 MB, 0 B free; memory 60.0 MB
 
-        lab: mllp on 127.0.0.1:2575 with TLS, 2 of 100 connections
-          15 messages, 1 refused, 0 controls; 16 settled, 16 answered
-          refused 2 × not-allowed
-          notice 1 × end-without-cr: at byte 12
-          → api (http): 3 waiting; 10 sent (p50 1.5 ms, p99 20.2 ms from receipt), 1 filtered, 4 retried
-              STOPPED: three messages in a row used up their fuel (runaway)
-                `portway resume lab api` starts it again
-              lane 7: message 42, 2 attempts: http-503: try later
-                waits for `portway message resend 42` or `dismiss 42`
-              and 8 more blocked lanes
-              2 QUARANTINED: `portway message list --interface lab --destination api --status quarantined`
+            lab: mllp on 127.0.0.1:2575 with TLS, 2 of 100 connections
+              15 messages, 1 refused, 0 controls; 16 settled, 16 answered
+              refused 2 × not-allowed
+              notice 1 × end-without-cr: at byte 12
+              → api (http): 3 waiting; 10 sent (p50 1.5 ms, p99 20.2 ms from receipt), 1 filtered, 3 of them dropped, 4 retried
+                  STOPPED: three messages in a row used up their fuel (runaway)
+                    `portway resume lab api` starts it again
+                  lane 7: message 42, 2 attempts: http-503: try later
+                    waits for `portway message resend 42` or `dismiss 42`
+                  and 8 more blocked lanes
+                  2 QUARANTINED: `portway message list --interface lab --destination api --status quarantined`
 
-        plugin portway:my-map 1.2.0 from /p/plugins/my_map.wasm"#]],
+            plugin portway:my-map 1.2.0 from /p/plugins/my_map.wasm"#]],
     );
     let json = serde_json::to_string(&status()).unwrap();
     assert_eq!(serde_json::from_str::<views::Status>(&json).unwrap(), status());
@@ -495,7 +495,8 @@ fn interface() -> views::Interface {
             attempts: 2,
             due_at: None,
         }],
-        counts: views::DeliveryCounts { sent: 10, filtered: 1, quarantined: 2, retried: 4 },
+        counts: views::DeliveryCounts { sent: 10, filtered: 1, quarantined: 2, retried: 4, dropped: 3 },
+        rate: Some(views::Rate { limit: "10/s".into(), burst: 1, over: "drop".into(), waits: false }),
         latency: views::DeliveryLatency { count: 10, p50_ms: 1.5, p99_ms: 20.25 },
     };
     views::Interface {

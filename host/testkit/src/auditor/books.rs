@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use portway_engine::{DestinationSettings, RunId};
-use portway_model::{DeliveryState, DestinationId, InterfaceId, Lane, OnQuarantine, Round};
+use portway_model::{DeliveryState, DestinationId, InterfaceId, Lane, OnQuarantine, OverRate, Round};
+
+use super::rate::Meter;
 
 /// A stored message.
 #[derive(Debug)]
@@ -65,6 +67,7 @@ pub struct Ledger {
     /// An operator paused it, and the engine knows.
     pub is_paused: bool,
     pub runaways: u32,
+    pub meter: Meter,
     /// Runs in hand.
     pub runs: u32,
     /// Deliveries in hand.
@@ -104,6 +107,7 @@ impl Ledger {
             is_stopped: false,
             is_paused: false,
             runaways: 0,
+            meter: Meter::default(),
             runs: 0,
             in_hand: 0,
             accepted: 0,
@@ -114,6 +118,11 @@ impl Ledger {
     /// Runs may begin.
     pub fn may_run(&self) -> bool {
         !self.is_stopped && !self.is_paused
+    }
+
+    /// It may drop what is beyond its rate.
+    pub fn drops(&self) -> bool {
+        self.settings.rate.is_some_and(|rate| rate.over == OverRate::Drop)
     }
 
     /// Its lanes wait for an operator after a quarantine.

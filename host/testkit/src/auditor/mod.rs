@@ -6,6 +6,7 @@
 
 mod books;
 mod limits;
+mod rate;
 mod recovery;
 mod sends;
 mod writes;
@@ -21,6 +22,7 @@ use portway_store::{Durability, Pause};
 use crate::content::{self, Content};
 pub use books::Duty;
 use books::{Ledger, Shadow};
+use rate::Meter;
 pub use recovery::Death;
 
 /// What is wrong, in a sentence.
@@ -164,13 +166,14 @@ impl Auditor {
     }
 
     /// A new process knows which destinations are paused.
-    pub fn started(&mut self, pauses: &[(DestinationId, Pause)]) -> Verdict {
+    pub fn started(&mut self, pauses: &[(DestinationId, Pause)], monotonic: Duration) -> Verdict {
         let paused: BTreeSet<DestinationId> = pauses.iter().map(|(destination, _)| *destination).collect();
         if paused != self.paused {
             return Err(format!("{:?} are paused, and the store remembers {paused:?}", self.paused));
         }
         for (destination, ledger) in &mut self.ledgers {
             ledger.is_paused = paused.contains(destination);
+            ledger.meter = Meter::new(monotonic);
         }
         Ok(())
     }

@@ -50,6 +50,7 @@ impl Auditor {
             }
         }
         if let Some(ledger) = self.ledgers.get_mut(&destination) {
+            ledger.meter.begin(run.messages.len(), &ledger.settings, monotonic)?;
             ledger.runs += 1;
             ledger.in_hand += u32::try_from(run.messages.len()).unwrap_or(u32::MAX);
         }
@@ -170,6 +171,8 @@ impl Auditor {
         let readings = read(run, report);
         ledger.runs -= 1;
         ledger.in_hand -= u32::try_from(run.messages.len()).unwrap_or(0);
+        let is_unsent = |reading: &&Reading| matches!(reading, Reading::Untried | Reading::Filtered);
+        ledger.meter.give_back(readings.iter().filter(is_unsent).count());
         for reading in &readings {
             match reading {
                 Reading::Runaway => ledger.runaways += 1,

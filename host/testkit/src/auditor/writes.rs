@@ -95,9 +95,17 @@ impl Auditor {
         let name = format!("message {message} at destination {destination}");
         let ledger = self.ledgers.get(&destination).ok_or("a result of no destination")?;
         let (attempts_max, holds) = (ledger.settings.retry.attempts_max, ledger.holds());
+        // Nobody outside sees what is dropped before it is stored.
+        let is_drop = ledger.drops() && result.attempted.is_none();
         let Some(duty) = self.duty(destination, message) else {
             return Err(format!("{name} is settled and unknown"));
         };
+        let is_final = !matches!(result.settled, Settled::Retry { .. });
+        if is_drop && is_final && !duty.is_over {
+            duty.said.filtered = true;
+            duty.is_over = true;
+            duty.is_finished = true;
+        }
         let said = duty.said;
         let is_true = match &result.settled {
             Settled::Sent(_) => said.sent && duty.arrived > 0,
@@ -118,7 +126,6 @@ impl Auditor {
             ));
         }
         if std::mem::take(&mut duty.is_unclear) {
-            let is_final = !matches!(result.settled, Settled::Retry { .. });
             duty.attempts = result.attempts.0;
             duty.is_over |= is_final;
             duty.is_finished |= is_final;
