@@ -32,6 +32,9 @@ pub trait Control: Send + Sync + 'static {
     /// Pauses a destination, or lets it go on: after a pause, and after whatever stopped it.
     async fn act_on_destination(&self, action: DestinationAction) -> Result<(), ControlError>;
 
+    /// Does something to the head of a lane that is blocked, and records it.
+    async fn act_on_lane(&self, action: LaneAction) -> Result<views::ActionDone, ControlError>;
+
     /// What operators did to a destination, newest first.
     async fn list_destination_actions(
         &self,
@@ -81,6 +84,38 @@ pub enum DestinationActionKind {
     Resume,
 }
 
+/// What an operator asks for the head of a lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneAction {
+    pub interface: String,
+    pub destination: String,
+    pub head: Head,
+    pub kind: LaneActionKind,
+    /// Who asked, for the record.
+    pub author: String,
+    /// Why, for the record.
+    pub reason: String,
+}
+
+/// Which lane is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// The only one that is blocked.
+    Only,
+    Lane(u16),
+    /// The one that this message blocks.
+    Message(MessageId),
+}
+
+/// What can be done to the head of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaneActionKind {
+    /// It is dismissed, and the lane goes on behind it.
+    Skip,
+    /// It is tried now, in its place.
+    Retry,
+}
+
 /// What an operator asks for the engine as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DrainOrder {
@@ -98,6 +133,8 @@ pub enum DrainOrder {
 pub enum ActionKind {
     Resend,
     Dismiss,
+    /// Try now what waits for its time.
+    Retry,
 }
 
 impl ActionKind {
@@ -105,6 +142,7 @@ impl ActionKind {
         match self {
             ActionKind::Resend => "resend",
             ActionKind::Dismiss => "dismiss",
+            ActionKind::Retry => "retry",
         }
     }
 }

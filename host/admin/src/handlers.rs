@@ -49,6 +49,8 @@ pub(crate) fn router(control: Arc<dyn Control>, with: Arc<Guard>) -> Router {
         .route("/api/v1/messages/{id}/dismiss", post(dismiss))
         .route("/api/v1/destinations/{interface}/{name}/pause", post(destination::pause))
         .route("/api/v1/destinations/{interface}/{name}/resume", post(destination::resume))
+        .route("/api/v1/destinations/{interface}/{name}/lanes/skip", post(destination::skip))
+        .route("/api/v1/destinations/{interface}/{name}/lanes/retry", post(destination::retry))
         .route("/api/v1/destinations/{interface}/{name}/actions", get(destination::list_actions))
         .route("/api/v1/drain", post(drain).delete(cancel_drain))
         .route("/api/v1/backup", post(backup))
@@ -164,17 +166,17 @@ async fn dismiss(
 async fn drain(
     State(api): State<Api>,
     drain: Result<Json<params::Drain>, JsonRejection>,
-) -> Answer<views::Status> {
+) -> Answer<views::Draining> {
     let Json(drain) = drain.map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
     check_words("", &drain.author)?;
-    let author = author(drain.author);
-    api.control.drain(DrainOrder::Begin { author, stop: drain.stop }).await?;
-    Ok(Json(api.control.status().await?))
+    let order = DrainOrder::Begin { author: author(drain.author), stop: drain.stop };
+    api.control.drain(order).await?;
+    Ok(Json(views::Draining { draining: true }))
 }
 
-async fn cancel_drain(State(api): State<Api>) -> Answer<views::Status> {
+async fn cancel_drain(State(api): State<Api>) -> Answer<views::Draining> {
     api.control.drain(DrainOrder::Cancel).await?;
-    Ok(Json(api.control.status().await?))
+    Ok(Json(views::Draining { draining: false }))
 }
 
 async fn backup(

@@ -15,7 +15,7 @@ pub mod views;
 
 pub use control::{
     Action, ActionKind, Control, ControlError, ControlErrorKind, DestinationAction, DestinationActionKind,
-    DrainOrder,
+    DrainOrder, Head, LaneAction, LaneActionKind,
 };
 pub use server::{AdminError, AdminServer, AdminSettings};
 pub use token::{ControlFile, Token, TokenError};

@@ -84,3 +84,21 @@ pub struct Drain {
     #[serde(default)]
     pub author: String,
 }
+
+/// Which lane's head is meant, and what goes with it. Without lane and message: the only one that
+/// is blocked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActOnLane {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<u16>,
+    /// The message that blocks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<MessageId>,
+    /// Why, for the record.
+    #[serde(default)]
+    pub reason: String,
+    /// Who asks, for the record.
+    #[serde(default)]
+    pub author: String,
+}

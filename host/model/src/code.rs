@@ -217,6 +217,8 @@ codes! {
     STOPPED = "stopped";
     /// The engine drains: it delivers what it has and takes nothing new.
     DRAINING = "draining";
+    /// Several lanes are blocked, and none was named.
+    LANE_UNCLEAR = "lane-unclear";
     /// Somebody paused the destination.
     PAUSED = "paused";
     /// The store refuses this message, or a request was asked wrongly.

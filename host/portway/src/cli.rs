@@ -6,7 +6,8 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    backup, bench, destination, drain, explain, r#gen, gen_docs, message, resume, run, sink, status, validate,
+    backup, bench, destination, drain, explain, r#gen, gen_docs, lane, message, resume, run, sink, status,
+    validate,
 };
 use crate::output::Format;
 
@@ -36,6 +37,7 @@ pub enum Command {
     Status(status::Args),
     Message(message::Args),
     Destination(destination::Args),
+    Lane(lane::Args),
     Resume(resume::Args),
     Drain(drain::Args),
     Backup(backup::Args),

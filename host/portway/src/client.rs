@@ -180,6 +180,16 @@ impl Client {
         self.post(&format!("{}/{verb}", slot.path()), word).await
     }
 
+    /// `verb` is `skip` or `retry`.
+    pub async fn act_on_lane(
+        &self,
+        slot: &Slot,
+        verb: &str,
+        lane: &params::ActOnLane,
+    ) -> Result<views::ActionDone, ClientError> {
+        self.post(&format!("{}/lanes/{verb}", slot.path()), lane).await
+    }
+
     pub async fn list_destination_actions(
         &self,
         slot: &Slot,
@@ -187,11 +197,11 @@ impl Client {
         self.get(&format!("{}/actions", slot.path())).await
     }
 
-    pub async fn drain(&self, drain: &params::Drain) -> Result<views::Status, ClientError> {
+    pub async fn drain(&self, drain: &params::Drain) -> Result<views::Draining, ClientError> {
         self.post("/api/v1/drain", drain).await
     }
 
-    pub async fn cancel_drain(&self) -> Result<views::Status, ClientError> {
+    pub async fn cancel_drain(&self) -> Result<views::Draining, ClientError> {
         let body = self.send(Method::DELETE, "/api/v1/drain", Bytes::new()).await?;
         serde_json::from_slice(&body).map_err(ClientError::Answer)
     }

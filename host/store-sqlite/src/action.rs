@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 
 use crate::error::failed;
 use crate::number::{destination, lane, round, stored};
-use crate::query::{int, row, rows};
+use crate::query::{int, maybe_int, row, rows};
 
 /// A delivery, as far as actions change it.
 struct Standing {
@@ -15,12 +15,15 @@ struct Standing {
     /// None: a state of a newer binary, which is left alone.
     state: Option<DeliveryState>,
     round: Round,
+    /// It is not due before a time.
+    waits: bool,
 }
 
 /// What an action makes of a delivery.
 enum Change {
     Resend { lane: Lane, round: Round, due_at: Option<Timestamp> },
     Dismiss,
+    Retry { due_at: Option<Timestamp> },
 }
 
 /// Does actions inside the transaction that is open, in order.
@@ -52,7 +55,7 @@ fn act_once(connection: &Connection, action: &Action, now: Timestamp) -> Result<
             .map_err(|error| failed("store an action", error))?;
         changed.push(match change {
             Change::Resend { lane, round, .. } => (standing.destination, lane, round),
-            Change::Dismiss => (standing.destination, standing.lane, standing.round),
+            Change::Dismiss | Change::Retry { .. } => (standing.destination, standing.lane, standing.round),
         });
     }
     if !changed.is_empty() {
@@ -61,7 +64,7 @@ fn act_once(connection: &Connection, action: &Action, now: Timestamp) -> Result<
     Ok(ActionOutcome::Done(changed))
 }
 
-const DELIVERIES: &str = "SELECT destination_id, lane, state, round FROM deliveries
+const DELIVERIES: &str = "SELECT destination_id, lane, state, round, due_at FROM deliveries
     WHERE message_id = ? ORDER BY destination_id";
 
 fn deliveries(connection: &Connection, message: i64) -> Result<Vec<Standing>, StoreError> {
@@ -71,6 +74,7 @@ fn deliveries(connection: &Connection, message: i64) -> Result<Vec<Standing>, St
             lane: lane(int(row, 1)?)?,
             state: u8::try_from(int(row, 2)?).ok().and_then(DeliveryState::from_number),
             round: round(int(row, 3)?)?,
+            waits: maybe_int(row, 4)?.is_some(),
         })
     })
 }
@@ -88,11 +92,16 @@ impl Standing {
                     due_at: (!stays).then_some(now),
                 })
             }
+            (ActionKind::Retry, DeliveryState::Pending) => {
+                let due_at = (!self.lane.is_ordered()).then_some(now);
+                self.waits.then_some(Change::Retry { due_at })
+            }
             (ActionKind::Dismiss, DeliveryState::Pending | DeliveryState::Quarantined) => {
                 Some(Change::Dismiss)
             }
+            (ActionKind::Retry, DeliveryState::Quarantined) => None,
             (
-                ActionKind::Dismiss,
+                ActionKind::Dismiss | ActionKind::Retry,
                 DeliveryState::Sent | DeliveryState::Filtered | DeliveryState::Dismissed,
             ) => None,
         }
@@ -103,6 +112,10 @@ const RESEND: &str = "UPDATE deliveries SET lane = ?4, state = 0, round = ?5, at
     changed_at = ?3, reason = NULL WHERE message_id = ?1 AND destination_id = ?2";
 // It keeps its attempts and the reason it was there for.
 const DISMISS: &str = "UPDATE deliveries SET state = 4, due_at = NULL, changed_at = ?3
+    WHERE message_id = ?1 AND destination_id = ?2";
+
+// It keeps its attempts and why it waited.
+const RETRY: &str = "UPDATE deliveries SET due_at = ?4, changed_at = ?3
     WHERE message_id = ?1 AND destination_id = ?2";
 
 impl Change {
@@ -122,6 +135,10 @@ impl Change {
             }
             Change::Dismiss => {
                 connection.prepare_cached(DISMISS)?.execute(params![message, destination, now])?;
+            }
+            Change::Retry { due_at } => {
+                let due_at = due_at.map(|due_at| stored(due_at.0));
+                connection.prepare_cached(RETRY)?.execute(params![message, destination, now, due_at])?;
             }
         }
         Ok(())
@@ -145,26 +162,9 @@ fn record(connection: &Connection, message: i64, action: &Action, now: Timestamp
         message,
         stored(now.0),
         destination,
-        number(action.kind),
+        action.kind.number(),
         action.author,
         action.reason
     ])?;
     Ok(())
-}
-
-/// As stored; numbers are never reused.
-fn number(kind: ActionKind) -> u8 {
-    match kind {
-        ActionKind::Resend { .. } => 1,
-        ActionKind::Dismiss => 2,
-    }
-}
-
-/// From what is stored.
-pub(crate) fn name(number: i64) -> &'static str {
-    match number {
-        1 => "resend",
-        2 => "dismiss",
-        _ => "unknown",
-    }
 }

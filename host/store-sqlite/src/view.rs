@@ -5,12 +5,11 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use portway_model::{Attributes, DeliveryState, Key, MessageId, MessageStatus};
 use portway_store::{
-    ActionView, AttemptView, DeliveryView, ErrorKind, ListMessages, MessageView, OriginKind, Page,
-    StoreError, StoredMessage,
+    ActionKind, ActionView, AttemptView, DeliveryView, ErrorKind, ListMessages, MessageView, OriginKind,
+    Page, StoreError, StoredMessage,
 };
 use rusqlite::{Connection, Row, params};
 
-use crate::action;
 use crate::error::{damaged, failed};
 use crate::number::{self, stored};
 use crate::query::{blob, int, maybe_int, row, rows, text};
@@ -244,7 +243,7 @@ pub(crate) fn list_actions(connection: &Connection, id: MessageId) -> Result<Vec
         Ok(ActionView {
             at: number::time(int(row, 0)?)?,
             destination: maybe_int(row, 1)?.map(number::destination).transpose()?,
-            action: action::name(int(row, 2)?),
+            action: u8::try_from(int(row, 2)?).map_or("unknown", ActionKind::name_of),
             author: text(row, 3)?.unwrap_or_default().to_owned(),
             reason: text(row, 4)?.unwrap_or_default().to_owned(),
         })

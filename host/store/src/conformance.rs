@@ -88,7 +88,8 @@ macro_rules! conformance_cases {
                 an_action_follows_the_results_of_its_batch
                 an_action_needs_its_message_and_its_body
                 actions_are_listed
-                suspects_are_counted_until_a_result;
+                suspects_are_counted_until_a_result
+                what_waits_for_its_time_can_be_tried_now_in_its_place;
             destinations:
                 a_pause_outlives_the_process_until_it_is_resumed
                 actions_on_a_destination_are_listed_newest_first

@@ -121,7 +121,7 @@ pub struct AttemptView {
 pub struct ActionView {
     pub at: Timestamp,
     pub destination: Option<DestinationId>,
-    /// `resend` or `dismiss`.
+    /// `resend`, `dismiss` or `retry`.
     pub action: &'static str,
     pub author: String,
     pub reason: String,

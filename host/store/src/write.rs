@@ -158,6 +158,8 @@ pub enum ActionKind {
     Resend { keep_lane: bool },
     /// Do not send: pending and quarantined become dismissed.
     Dismiss,
+    /// Try now what waits for its time: pending with `due_at` is due, in its place and its round.
+    Retry,
 }
 
 /// What became of an action.
@@ -258,6 +260,26 @@ impl ActionKind {
         match self {
             ActionKind::Resend { .. } => "resend",
             ActionKind::Dismiss => "dismiss",
+            ActionKind::Retry => "retry",
+        }
+    }
+
+    /// As stored; numbers are never reused.
+    pub const fn number(self) -> u8 {
+        match self {
+            ActionKind::Resend { .. } => 1,
+            ActionKind::Dismiss => 2,
+            ActionKind::Retry => 3,
+        }
+    }
+
+    /// What is stored, as shown to people and programs.
+    pub const fn name_of(number: u8) -> &'static str {
+        match number {
+            1 => "resend",
+            2 => "dismiss",
+            3 => "retry",
+            _ => "unknown",
         }
     }
 }

@@ -74,7 +74,7 @@ pub struct Attempt {
 pub struct ActionRecord {
     pub at: Time,
     pub destination: Option<String>,
-    /// `resend` or `dismiss`.
+    /// `resend`, `dismiss` or `retry`.
     pub action: String,
     pub author: String,
     pub reason: String,

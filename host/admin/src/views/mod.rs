@@ -9,8 +9,8 @@ pub use destination::{DestinationActionDone, DestinationActionRecord, Pause};
 pub use message::{ActionDone, ActionRecord, Attempt, Backup, Delivery, Message, MessageDetail, MessagePage};
 pub use status::{
     BlockedLane, Commits, Count, DeliveryCounts, DeliveryLatency, Destination, DestinationState, Drain,
-    Engine, EngineState, Health, Intake, Interface, Items, Listener, Memory, Notice, Plugin, Rate, Reason,
-    Refused, Status, Store,
+    Draining, Engine, EngineState, Health, Intake, Interface, Items, Listener, Memory, Notice, Plugin, Rate,
+    Reason, Refused, Status, Store,
 };
 pub use time::Time;
 

@@ -89,6 +89,12 @@ pub struct Drain {
     pub done: bool,
 }
 
+/// Whether the engine drains now. An engine that was asked to stop may be gone when it is asked more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Draining {
+    pub draining: bool,
+}
+
 /// What storing costs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Commits {

@@ -6,7 +6,9 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use bytes::Bytes;
 use portway_admin::views::{self, Time};
-use portway_admin::{Action, Control, ControlError, ControlErrorKind, DestinationAction, DrainOrder, params};
+use portway_admin::{
+    Action, Control, ControlError, ControlErrorKind, DestinationAction, DrainOrder, LaneAction, params,
+};
 use portway_model::{DeliveryState, MessageId, MessageStatus, Timestamp};
 
 #[derive(Default)]
@@ -188,6 +190,12 @@ impl Control for Engine {
         (action.destination == "api")
             .then_some(())
             .ok_or_else(|| ControlError::new(ControlErrorKind::NotFound, "no-destination", text))
+    }
+
+    async fn act_on_lane(&self, action: LaneAction) -> Result<views::ActionDone, ControlError> {
+        self.note(format!("{action:?}"));
+        let destinations = vec![action.destination];
+        Ok(views::ActionDone { message: MessageId(42), action: "dismiss".into(), destinations })
     }
 
     async fn list_destination_actions(

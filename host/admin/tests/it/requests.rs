@@ -157,3 +157,25 @@ async fn a_drain_is_begun_and_cancelled() {
     assert_eq!(asked[2], "Cancel");
     api.stop().await;
 }
+
+#[tokio::test]
+async fn the_head_of_a_lane_is_skipped_or_tried_now() {
+    let api = Api::start().await;
+    let path = "POST /api/v1/destinations/lab/api/lanes";
+    for (verb, body, code) in [
+        ("skip", r#"{"reason":"test data"}"#, 200),
+        ("skip", r#"{"lane":7,"reason":"test data","author":"ann"}"#, 200),
+        ("retry", r#"{"message":42}"#, 200),
+        ("skip", "{}", 422),
+        ("retry", r#"{"lane":7,"message":42}"#, 422),
+        ("retry", r#"{"lane":70000}"#, 422),
+        ("retry", r#"{"line":7}"#, 422),
+    ] {
+        assert_eq!(api.send(&format!("{path}/{verb}"), body).await.0, code, "{verb} {body}");
+    }
+    let asked = api.engine.asked();
+    assert!(asked[0].contains("Only") && asked[0].contains("Skip"), "{asked:?}");
+    assert!(asked[1].contains("Lane(7)") && asked[1].contains("\"ann\""), "{asked:?}");
+    assert!(asked[2].contains("Message(MessageId(42))") && asked[2].contains("Retry"), "{asked:?}");
+    api.stop().await;
+}

@@ -21,7 +21,7 @@ impl Changed {
     pub fn new(action: &Action, now: (DestinationId, Lane, Round)) -> Self {
         let (destination, lane, round) = now;
         let before = match action.kind {
-            ActionKind::Resend { .. } => round,
+            ActionKind::Resend { .. } | ActionKind::Retry => round,
             ActionKind::Dismiss => round.next(),
         };
         Changed { destination, lane, message: action.message, before }
@@ -52,6 +52,18 @@ impl Destination {
                     lane.stream.cancel_read();
                     lane.unblock(message);
                 });
+            }
+            ActionKind::Retry if no.is_ordered() => {
+                // A page in hand may still show that it waits.
+                self.count_lane(no, desk, |lane| {
+                    lane.stream.hurry(message);
+                    lane.stream.cancel_read();
+                    lane.unblock(message);
+                });
+            }
+            ActionKind::Retry => {
+                let now = self.apart.now(&ctx.at);
+                self.arm(now, desk, ctx);
             }
             ActionKind::Dismiss => self.count_apart(desk, |apart| apart.remove(message, before)),
             ActionKind::Resend { .. } if no.is_ordered() => match self.lanes.get_mut(&no) {

@@ -33,6 +33,7 @@ pub struct Plan {
     pub orders: Vec<Order>,
     pub on_quarantine: OnQuarantine,
     pub attempts_max: u32,
+    pub retry: RetryPolicy,
     pub limits: Limits,
     pub rate: Option<RateLimit>,
 }
@@ -43,6 +44,7 @@ impl Default for Plan {
             orders: vec![Order::Key],
             on_quarantine: OnQuarantine::Continue,
             attempts_max: 0,
+            retry: RetryPolicy::default(),
             limits: Limits::default(),
             rate: None,
         }
@@ -207,6 +209,17 @@ impl House {
         panic!("{:?}", self.engine.status().await)
     }
 
+    /// Waits until a failed attempt of a message is stored.
+    pub async fn attempted(&self, id: MessageId) {
+        for _ in 0..100_000 {
+            if !self.store.list_attempts(id).await.unwrap().is_empty() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{:?}", self.engine.status().await)
+    }
+
     /// Pauses a destination, or lets it go on.
     pub async fn order(&self, number: usize, kind: DestinationActionKind) {
         let destination = self.destination(number);
@@ -247,7 +260,7 @@ fn settings(registered: &Registered, plan: &Plan) -> EngineSettings {
         name: format!("destination-{id}"),
         order,
         concurrency: 4,
-        retry: RetryPolicy { attempts_max: plan.attempts_max, ..RetryPolicy::default() },
+        retry: RetryPolicy { attempts_max: plan.attempts_max, ..plan.retry },
         on_quarantine: plan.on_quarantine,
         run_max: 16,
         rate: plan.rate,

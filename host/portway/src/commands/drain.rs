@@ -34,7 +34,7 @@ pub struct Args {
 const LOOKS_EVERY: Duration = Duration::from_millis(200);
 
 /// How far a drain is.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Drained {
     /// None: the engine takes messages.
     drain: Option<views::Drain>,
@@ -55,18 +55,26 @@ struct Left {
 pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
     let client = Client::of_project(&args.project.project)?;
     if args.cancel {
-        let status = client.cancel_drain().await?;
-        output.data(&drained(&status), |_| "the engine takes messages again".to_owned())?;
+        client.cancel_drain().await?;
+        output.data(&Drained::default(), show_drained)?;
         return Ok(Exit::Done);
     }
     // With both, what is left is said while the engine still answers.
-    let drain = params::Drain { stop: args.stop && !args.wait, author: author() };
-    let mut status = client.drain(&drain).await?;
+    let stops_at_once = args.stop && !args.wait;
+    client.drain(&params::Drain { stop: stops_at_once, author: author() }).await?;
+    if stops_at_once {
+        output.note("the engine drains, and stops then");
+        return Ok(Exit::Done);
+    }
+    let mut status = client.status().await?;
     while args.wait && !status.drain.as_ref().is_some_and(|drain| drain.done) {
+        if status.drain.is_none() {
+            anyhow::bail!("somebody took the drain back");
+        }
         tokio::time::sleep(LOOKS_EVERY).await;
         status = client.status().await?;
     }
-    if args.wait && args.stop {
+    if args.stop {
         client.drain(&params::Drain { stop: true, author: author() }).await?;
         until_gone(&client).await?;
     }
@@ -79,8 +87,9 @@ async fn until_gone(client: &Client) -> Result<(), ClientError> {
         match client.status().await {
             // It closes connections as it ends.
             Err(ClientError::NotRunning { .. } | ClientError::Broken(_)) => return Ok(()),
+            // The machines end before the API does.
+            Ok(_) | Err(ClientError::Refused(_)) => tokio::time::sleep(LOOKS_EVERY).await,
             Err(error) => return Err(error),
-            Ok(_) => tokio::time::sleep(LOOKS_EVERY).await,
         }
     }
 }
@@ -135,7 +144,7 @@ fn show_drained(drained: &Drained) -> String {
     let mut text = match &drained.drain {
         Some(drain) if drain.done => "drained".to_owned(),
         Some(_) => "draining: `portway drain --wait` waits for its end".to_owned(),
-        None => "the engine takes messages".to_owned(),
+        None => "the engine takes messages again".to_owned(),
     };
     for left in &drained.left {
         let Left { interface, destination, waiting, .. } = left;

@@ -165,7 +165,7 @@ fn show_destination(text: &mut String, interface: &str, destination: &Destinatio
     for lane in destination.blocked.iter().take(BLOCKED_SHOWN) {
         let due = match lane.due_at {
             Some(due) => format!("tried again {}", show::until(due)),
-            None => format!("waits for `portway message resend {0}` or `dismiss {0}`", lane.message),
+            None => format!("waits for `portway lane retry {interface}/{name}` or `lane skip`"),
         };
         let attempts = show::counted(u64::from(lane.attempts), "attempt");
         let _ =

@@ -12,15 +12,17 @@ use bytes::Bytes;
 use portway_admin::views::{self, Time};
 use portway_admin::{
     Action, ActionKind, Control, ControlError, ControlErrorKind, DestinationAction, DestinationActionKind,
-    DrainOrder, params,
+    DrainOrder, LaneAction, LaneActionKind, params,
 };
 use portway_config::{DestinationSettings, InterfaceSettings, Project};
 use portway_engine::ports::Clock;
 use portway_engine::{AfterDrain, EngineHandle};
-use portway_model::{DestinationId, MessageId, code};
+use portway_model::{DeliveryState, DestinationId, MessageId, code};
 use portway_sources::DriverHandle;
 use portway_store::{ActionOutcome, ListMessages, MessageView, QueueView, Store, StoreError};
 use portway_store_sqlite::SqliteStore;
+
+mod lane;
 
 use super::clock::SystemClock;
 use super::latency::LatencyCounts;
@@ -255,6 +257,7 @@ impl Control for EngineControl {
                 // Whether a delivery keeps its lane is decided by the engine, from its destination's policy.
                 ActionKind::Resend => portway_store::ActionKind::Resend { keep_lane: false },
                 ActionKind::Dismiss => portway_store::ActionKind::Dismiss,
+                ActionKind::Retry => portway_store::ActionKind::Retry,
             },
             author: action.author,
             reason: action.reason,
@@ -286,6 +289,23 @@ impl Control for EngineControl {
         let (author, reason) = (action.author, action.reason);
         let asked = portway_store::DestinationAction { destination, kind, author, reason };
         self.engine.act_on_destination(asked).await.map_err(|error| failed(code::NOT_DONE, chain(&error)))
+    }
+
+    async fn act_on_lane(&self, action: LaneAction) -> Result<views::ActionDone, ControlError> {
+        let head = self.head(&action).await?;
+        self.act(Action {
+            message: head.message,
+            destination: Some(action.destination),
+            kind: match (action.kind, head.state) {
+                (LaneActionKind::Skip, _) => ActionKind::Dismiss,
+                (LaneActionKind::Retry, DeliveryState::Pending) => ActionKind::Retry,
+                // Its policy keeps it in its lane.
+                (LaneActionKind::Retry, _) => ActionKind::Resend,
+            },
+            author: action.author,
+            reason: action.reason,
+        })
+        .await
     }
 
     async fn list_destination_actions(
@@ -417,6 +437,7 @@ fn past(kind: ActionKind) -> &'static str {
     match kind {
         ActionKind::Resend => "resent",
         ActionKind::Dismiss => "dismissed",
+        ActionKind::Retry => "tried now",
     }
 }
 

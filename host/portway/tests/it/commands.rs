@@ -14,7 +14,7 @@ use portway::output::{Exit, Format, Output};
 use portway_admin::views::{self, Time};
 use portway_admin::{
     Action, AdminServer, AdminSettings, Control, ControlError, ControlErrorKind, DestinationAction,
-    DrainOrder, params,
+    DrainOrder, LaneAction, params,
 };
 use portway_model::{DeliveryState, MessageId, MessageStatus, Timestamp};
 
@@ -164,6 +164,11 @@ impl Control for Engine {
         _: &str,
     ) -> Result<Vec<views::DestinationActionRecord>, ControlError> {
         Ok(Vec::new())
+    }
+
+    async fn act_on_lane(&self, action: LaneAction) -> Result<views::ActionDone, ControlError> {
+        let destinations = vec![action.destination];
+        Ok(views::ActionDone { message: MessageId(42), action: "dismiss".into(), destinations })
     }
 
     async fn drain(&self, _: DrainOrder) -> Result<(), ControlError> {
@@ -410,7 +415,7 @@ async fn the_status_page_names_what_needs_a_person() {
                   STOPPED: three messages in a row used up their fuel (runaway)
                     `portway resume lab api` starts it again
                   lane 7: message 42, 2 attempts: http-503: try later
-                    waits for `portway message resend 42` or `dismiss 42`
+                    waits for `portway lane retry lab/api` or `lane skip`
                   and 8 more blocked lanes
                   2 QUARANTINED: `portway message list --interface lab --destination api --status quarantined`
 

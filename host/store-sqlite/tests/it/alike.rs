@@ -99,13 +99,14 @@ fn batch(dice: &mut Dice, mark: u64, last: u64, now: Timestamp) -> WriteBatch {
     let any = |dice: &mut Dice| MessageId(1 + dice.below(last + 2));
     let kinds = [
         ActionKind::Dismiss,
+        ActionKind::Retry,
         ActionKind::Resend { keep_lane: false },
         ActionKind::Resend { keep_lane: true },
     ];
     let action = |dice: &mut Dice| Action {
         message: any(dice),
         destination: dice.one_in(2).then(|| DestinationId(1 + dice.below(DESTINATIONS) as u32)),
-        kind: kinds[dice.below(3) as usize],
+        kind: kinds[dice.below(4) as usize],
         author: "ann".into(),
         reason: format!("reason {}", dice.below(9)),
     };

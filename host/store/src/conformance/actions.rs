@@ -177,3 +177,34 @@ pub async fn suspects_are_counted_until_a_result(harness: &dyn Harness) {
     assert_eq!(fixture.settle_one(MessageId(1), retry(Timestamp(5))).await, applied());
     assert_eq!(suspects(&fixture, &[x, y]).await, [1, 3]);
 }
+
+pub async fn what_waits_for_its_time_can_be_tried_now_in_its_place(harness: &dyn Harness) {
+    let fixture = Fixture::open(harness).await;
+    let id = fixture.store_one(fixture.message_to(&[(fixture.x, 3), (fixture.y, 1024)])).await;
+    assert_eq!(
+        fixture.act(id, None, ActionKind::Retry).await,
+        ActionOutcome::Done(vec![]),
+        "it does not wait"
+    );
+    let due = fixture.now() + std::time::Duration::from_secs(60);
+    let results = vec![fixture.result(id, fixture.x, retry(due)), fixture.result(id, fixture.y, retry(due))];
+    fixture.settle(results).await;
+    fixture.wait(2);
+    let outcome = fixture.act(id, Some(fixture.x), ActionKind::Retry).await;
+    assert_eq!(outcome, ActionOutcome::Done(vec![(fixture.x, lane(3), Round(0))]));
+    let view = fixture.delivery(id, fixture.x).await;
+    assert_eq!((view.state, view.lane, view.due_at), (DeliveryState::Pending, lane(3), None));
+    assert_eq!((view.attempts, view.reason.as_deref()), (AttemptNo(1), Some("away: not there")));
+    let [pending] = fixture.store.read_lane(fixture.x, lane(3), MessageId::ZERO, 9).await.unwrap()[..] else {
+        panic!("it is in its lane")
+    };
+    assert_eq!((pending.due_at, pending.attempts), (None, AttemptNo(1)));
+    let outcome = fixture.act(id, None, ActionKind::Retry).await;
+    assert_eq!(outcome, ActionOutcome::Done(vec![(fixture.y, Lane::APART, Round(0))]));
+    let due = fixture.store.read_due(fixture.y, fixture.now(), 9).await.unwrap();
+    assert_eq!((due.len(), due[0].due_at), (1, Some(fixture.now())));
+    fixture.settle(vec![fixture.result(id, fixture.x, quarantined())]).await;
+    assert_eq!(fixture.act(id, Some(fixture.x), ActionKind::Retry).await, ActionOutcome::Done(vec![]));
+    let actions = fixture.store.list_actions(id).await.unwrap();
+    assert_eq!(actions.iter().map(|action| action.action).collect::<Vec<_>>(), ["retry", "retry"]);
+}

@@ -342,6 +342,11 @@ impl Delivery {
                     reason: None,
                 })
             }
+            ActionKind::Retry => {
+                let waits = self.state == DeliveryState::Pending && self.due_at.is_some();
+                let due_at = if self.lane.is_ordered() { None } else { Some(now) };
+                waits.then(|| Delivery { due_at, changed_at: now, ..self.clone() })
+            }
             ActionKind::Dismiss => {
                 let open = matches!(self.state, DeliveryState::Pending | DeliveryState::Quarantined);
                 let dismissed = Delivery {

@@ -156,12 +156,19 @@ impl Auditor {
 
     fn changed(&mut self, kind: ActionKind, message: MessageId, now: (DestinationId, Lane, Round)) {
         let (destination, lane, round) = now;
-        self.kills.remove(&(destination, message));
+        if kind != ActionKind::Retry {
+            self.kills.remove(&(destination, message));
+        }
         let Some(duty) = self.duty(destination, message) else { return };
+        if kind == ActionKind::Retry {
+            duty.not_before = Duration::ZERO;
+            return;
+        }
         (duty.lane, duty.round) = (lane, round);
         duty.is_holding = false;
         (duty.is_changing, duty.is_unclear) = (true, false);
         match kind {
+            ActionKind::Retry => {}
             ActionKind::Dismiss => {
                 duty.state = DeliveryState::Dismissed;
                 duty.is_finished = true;

@@ -19,7 +19,8 @@ impl World {
         if self.core.is_none() {
             return;
         }
-        match self.rng.random_range(0..12) {
+        match self.rng.random_range(0..14) {
+            12.. => self.act(message, ActionKind::Retry),
             10 => self.drain(),
             11 => self.order_drain(DrainOrder::Cancel),
             0 => self.act_on(destination, DestinationActionKind::Pause),

@@ -1,7 +1,11 @@
 //! What an operator does to a running engine, over the command line.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use portway_admin::views::DestinationState;
 
+use super::peer::Server;
 use super::project::to_file;
 use super::{Peer, Project};
 
@@ -68,4 +72,51 @@ async fn a_drain_refuses_new_messages_says_what_is_left_and_ends_the_process() {
     let mut engine = project.run().await;
     Peer::connect(engine.address("lab").await).await.send_all("PWdrain", 26..=26).await;
     assert_eq!(engine.destination("lab", "held").await.waiting, 26);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_head_of_a_blocked_lane_is_tried_now_or_skipped() {
+    let is_back = Arc::new(AtomicBool::new(false));
+    let answers = is_back.clone();
+    let web = Server::start(move |_, asked| {
+        let is_bad = asked.body.windows(7).any(|window| window == b"PWbad-1");
+        let is_good = answers.load(Ordering::Relaxed) && !is_bad;
+        if is_good { "200 OK".to_owned() } else { "500 Internal Server Error".to_owned() }
+    })
+    .await;
+    let project = Project::new("");
+    let destination = format!(
+        "[[destination]]\nname = \"web\"\nretry = {{ first_wait = \"1h\", longest_wait = \"2h\" }}\n\
+         [destination.sender]\nplugin = \"http\"\n\
+         grants.api = {{ type = \"http\", url = \"http://{}\" }}\n",
+        web.address
+    );
+    project.mllp("lab", "", &destination);
+    let mut engine = project.run().await;
+    let mut peer = Peer::connect(engine.address("lab").await).await;
+    peer.send_all("PWbad", 1..=2).await;
+    peer.send_all("PWfine", 1..=2).await;
+    let found = engine.until_destination("lab", "web", "two lanes", |found| found.lanes_blocked == 2).await;
+    let unclear = project.portway(&["lane", "retry", "lab/web"]).await;
+    assert!(unclear.code == Some(5) && unclear.stderr.contains("lane-unclear"), "{unclear:?}");
+    is_back.store(true, Ordering::Relaxed);
+    for lane in &found.blocked {
+        let number = lane.lane.to_string();
+        let retried = project.portway(&["lane", "retry", "lab/web", "--lane", &number]).await;
+        assert_eq!(retried.stdout.trim(), format!("message {} is tried now at web", lane.message));
+    }
+    // Both of one key arrive, of the other the first still blocks.
+    engine.until_destination("lab", "web", "one lane", |found| found.counts.sent == 2).await;
+    let found = engine.until_destination("lab", "web", "one lane", |found| found.lanes_blocked == 1).await;
+    let skipped = project.portway(&["lane", "skip", "lab/web", "--reason", "test data"]).await;
+    let head = found.blocked[0].message;
+    assert_eq!(skipped.stdout.trim(), format!("message {head} is dismissed at web"), "{skipped:?}");
+    engine.sent("lab", "web", 3).await;
+    let shown = project.portway(&["message", "show", &head.to_string()]).await.stdout;
+    assert!(
+        shown.contains(" retry by tester at web") && shown.contains(" dismiss by tester at web"),
+        "{shown}"
+    );
+    let nothing = project.portway(&["lane", "retry", "lab/web"]).await;
+    assert!(nothing.code == Some(5) && nothing.stderr.contains("nothing-fits"), "{nothing:?}");
 }
