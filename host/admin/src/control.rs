@@ -29,6 +29,9 @@ pub trait Control: Send + Sync + 'static {
     /// Does something to a message's deliveries, and records it.
     async fn act(&self, action: Action) -> Result<views::ActionDone, ControlError>;
 
+    /// The same to many messages, and an answer for each, in order.
+    async fn act_all(&self, bulk: BulkAction) -> Result<Vec<views::BulkItem>, ControlError>;
+
     /// Pauses a destination, or lets it go on: after a pause, and after whatever stopped it.
     async fn act_on_destination(&self, action: DestinationAction) -> Result<(), ControlError>;
 
@@ -63,6 +66,22 @@ pub struct Action {
     pub author: String,
     /// Why, for the record.
     pub reason: String,
+}
+
+/// What an operator asks for many messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BulkAction {
+    /// At most [`params::BulkAct::MESSAGES_MAX`], none twice.
+    pub messages: Vec<MessageId>,
+    /// None: all deliveries of each message that it fits.
+    pub destination: Option<String>,
+    pub kind: ActionKind,
+    /// Who asked, for the record.
+    pub author: String,
+    /// Why, for the record.
+    pub reason: String,
+    /// Names the request: what it did once it does not do again.
+    pub request: String,
 }
 
 /// What an operator asks for a destination as a whole.

@@ -1,5 +1,6 @@
 //! The routes: decode, one call, encode. Those of destinations are in `destination`.
 
+mod bulk;
 mod destination;
 
 use std::path::Path as FilePath;
@@ -43,6 +44,8 @@ pub(crate) fn router(control: Arc<dyn Control>, with: Arc<Guard>) -> Router {
         .route("/api/v1/status", get(status))
         .route("/api/v1/refusals", get(list_refusals))
         .route("/api/v1/messages", get(list_messages))
+        .route("/api/v1/messages/resend", post(bulk::resend))
+        .route("/api/v1/messages/dismiss", post(bulk::dismiss))
         .route("/api/v1/messages/{id}", get(get_message))
         .route("/api/v1/messages/{id}/body", get(get_body))
         .route("/api/v1/messages/{id}/resend", post(resend))
@@ -97,6 +100,11 @@ async fn list_messages(
     list: Result<Query<params::ListMessages>, QueryRejection>,
 ) -> Answer<views::MessagePage> {
     let Query(list) = list.map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
+    check_list(&list)?;
+    Ok(Json(api.control.list_messages(list).await?))
+}
+
+fn check_list(list: &params::ListMessages) -> Result<(), ApiError> {
     if !(1..=params::ListMessages::LIMIT_MAX).contains(&list.limit) {
         let text =
             format!("`limit` is {}, it goes from 1 to {}", list.limit, params::ListMessages::LIMIT_MAX);
@@ -105,7 +113,7 @@ async fn list_messages(
     if list.destination.is_some() && list.interface.is_none() {
         return Err(ApiError::invalid("`destination` needs `interface`: names are unique within one"));
     }
-    Ok(Json(api.control.list_messages(list).await?))
+    Ok(())
 }
 
 async fn get_message(

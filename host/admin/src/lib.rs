@@ -14,8 +14,8 @@ mod token;
 pub mod views;
 
 pub use control::{
-    Action, ActionKind, Control, ControlError, ControlErrorKind, DestinationAction, DestinationActionKind,
-    DrainOrder, Head, LaneAction, LaneActionKind,
+    Action, ActionKind, BulkAction, Control, ControlError, ControlErrorKind, DestinationAction,
+    DestinationActionKind, DrainOrder, Head, LaneAction, LaneActionKind,
 };
 pub use server::{AdminError, AdminServer, AdminSettings};
 pub use token::{ControlFile, Token, TokenError};

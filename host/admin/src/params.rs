@@ -102,3 +102,31 @@ pub struct ActOnLane {
     #[serde(default)]
     pub author: String,
 }
+
+/// What is done to many messages: those listed, or the page that a search finds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BulkAct {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ids: Option<Vec<MessageId>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<ListMessages>,
+    /// None: every delivery of each message that it fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination: Option<String>,
+    /// Names the request: made again under the same name, it does nothing twice.
+    pub request: String,
+    /// Why, for the record.
+    #[serde(default)]
+    pub reason: String,
+    /// Who asks, for the record.
+    #[serde(default)]
+    pub author: String,
+}
+
+impl BulkAct {
+    /// Messages in one request.
+    pub const MESSAGES_MAX: usize = 500;
+    /// Bytes in the name of a request.
+    pub const REQUEST_BYTES_MAX: usize = 64;
+}

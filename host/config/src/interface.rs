@@ -61,3 +61,27 @@ pub enum Durability {
 }
 
 words!(Durability { "strict" => Durability::Strict, "relaxed" => Durability::Relaxed });
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    fn problems(window: &str) -> String {
+        crate::check_text("interfaces/t.toml", &format!("dedupe_window = {window}\n")).to_string()
+    }
+
+    #[test]
+    fn a_dedupe_window_has_its_limits() {
+        for window in ["\"0s\"", "\"1s\"", "\"366d\""] {
+            assert_eq!(problems(window), "", "{window}");
+        }
+        expect![[r#"
+            interfaces/t.toml:1:17: `dedupe_window` is "367d", outside its limits
+              hint: write something from "0s" to "366d"
+            interfaces/t.toml:1:17: `dedupe_window` is not a duration
+              hint: write such as `"500ms"`, `"30s"`, `"10m"`, `"2h"` or `"30d"`
+            interfaces/t.toml:1:17: `dedupe_window` is an integer, not a duration
+              hint: write such as `"500ms"`, `"30s"`, `"10m"`, `"2h"` or `"30d"`"#]]
+        .assert_eq(&["\"367d\"", "\"-1s\"", "60"].map(problems).join("\n"));
+    }
+}

@@ -14,8 +14,8 @@ use portway_engine::{
     Limits, Run, RunReport, Verdict,
 };
 use portway_model::{
-    Answer, Attributes, DestinationId, Draft, GroupId, InterfaceId, Key, Lane, MessageId, OnQuarantine,
-    Order, RetryPolicy, Tier, Timestamp,
+    Answer, Attributes, DestinationId, Draft, GroupId, Guarantee, InterfaceId, Key, Lane, MessageId,
+    OnQuarantine, Order, RetryPolicy, Tier, Timestamp,
 };
 use portway_store::{
     ActionView, AttemptView, DeliveryView, DestinationActionView, Durability, LaneHead, ListMessages,
@@ -85,6 +85,7 @@ fn settings(destinations: u32) -> EngineSettings {
         retry: RetryPolicy::default(),
         on_quarantine: OnQuarantine::Continue,
         run_max: 256,
+        guarantee: Guarantee::AtLeastOnce,
         rate: None,
     };
     let interface = InterfaceSettings {

@@ -86,10 +86,10 @@ struct Trouble {
 
 impl Batch {
     pub fn from_share(share: Share) -> Self {
-        let Share { results, actions, suspects, destination_actions } = share;
+        let Share { results, actions, suspects, destination_actions, flushes } = share;
         // An operator's word must survive what a message survives.
         let has_word = !actions.is_empty() || !destination_actions.is_empty();
-        let durability = if has_word { Durability::Strict } else { Durability::Relaxed };
+        let durability = if has_word || flushes { Durability::Strict } else { Durability::Relaxed };
         Batch { messages: Vec::new(), results, actions, suspects, destination_actions, durability }
     }
 

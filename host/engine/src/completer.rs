@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use portway_model::{Answer, Failure, Lane, code};
+use portway_model::{Answer, Failure, Guarantee, Lane, code};
 use portway_store::{Action, DeliveryResult, DestinationAction, NewMessage, Settled, Suspect};
 
 use crate::event::{RunId, Ticket};
@@ -51,6 +51,8 @@ pub(crate) struct Completer {
     routed_bytes: usize,
     actions: VecDeque<(Ticket, Action)>,
     suspects: VecDeque<(RunId, Suspect)>,
+    /// Some of them may not be sent twice: they have to be on disk before they are sent.
+    flushes_suspects: bool,
     destination_actions: VecDeque<(Ticket, DestinationAction)>,
     ledger: Vec<Unflushed>,
     /// Destinations with written results, each once.
@@ -79,6 +81,8 @@ pub(crate) struct Share {
     pub actions: Vec<(Ticket, Action)>,
     pub suspects: Vec<(RunId, Suspect)>,
     pub destination_actions: Vec<(Ticket, DestinationAction)>,
+    /// It carries what must be on disk before anything follows from it.
+    pub flushes: bool,
 }
 
 /// Whether messages can be stored.
@@ -96,6 +100,7 @@ impl Completer {
             routed_bytes: 0,
             actions: VecDeque::new(),
             suspects: VecDeque::new(),
+            flushes_suspects: false,
             destination_actions: VecDeque::new(),
             ledger: vec![Unflushed::default(); destinations],
             written: Vec::new(),
@@ -131,7 +136,8 @@ impl Completer {
         self.destination_actions.push_back((ticket, action));
     }
 
-    pub fn suspect(&mut self, run: RunId, suspect: Suspect) {
+    pub fn suspect(&mut self, run: RunId, suspect: Suspect, guarantee: Guarantee) {
+        self.flushes_suspects |= guarantee == Guarantee::AtMostOnce;
         self.suspects.push_back((run, suspect));
     }
 
@@ -207,6 +213,7 @@ impl Completer {
             self.oldest_waiting = None;
             share.actions.extend(self.actions.drain(..));
             share.suspects.extend(self.suspects.drain(..));
+            share.flushes = std::mem::take(&mut self.flushes_suspects);
             share.destination_actions.extend(self.destination_actions.drain(..));
         }
         share

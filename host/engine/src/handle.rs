@@ -75,20 +75,34 @@ impl EngineHandle {
     /// Does what an operator asks, and records it. Whether a resent delivery stays in its lane
     /// follows from its destination's policy, whatever the action says.
     pub async fn act(&self, action: Action) -> Result<ActionOutcome, ActError> {
+        let asked = self.ask(action).await?;
+        gather(asked).await
+    }
+
+    /// The same for many, which share transactions; one answer each, in order.
+    pub async fn act_all(&self, actions: Vec<Action>) -> Vec<Result<ActionOutcome, ActError>> {
+        let mut asked = Vec::with_capacity(actions.len());
+        for action in actions {
+            asked.push(self.ask(action).await);
+        }
+        let mut outcomes = Vec::with_capacity(asked.len());
+        for answers in asked {
+            outcomes.push(match answers {
+                Ok(answers) => gather(answers).await,
+                Err(error) => Err(error),
+            });
+        }
+        outcomes
+    }
+
+    async fn ask(&self, action: Action) -> Result<Vec<Answering>, ActError> {
         let mut answers = Vec::new();
         for action in self.split(action).await? {
             let (reply, answer) = oneshot::channel();
             self.requests.send(Request::Act { action, reply }).await.map_err(|_| ActError::Stopped)?;
             answers.push(answer);
         }
-        let mut all = Vec::new();
-        for answer in answers {
-            match answer.await.map_err(|_| ActError::Stopped)?? {
-                ActionOutcome::Done(changed) => all.extend(changed),
-                other @ (ActionOutcome::NoMessage | ActionOutcome::NoBody) => return Ok(other),
-            }
-        }
-        Ok(ActionOutcome::Done(all))
+        Ok(answers)
     }
 
     async fn split(&self, action: Action) -> Result<Vec<Action>, ActError> {
@@ -150,6 +164,21 @@ impl EngineHandle {
         let _ = self.requests.send(Request::Shutdown).await;
         self.requests.closed().await;
     }
+}
+
+type Answering = oneshot::Receiver<Result<ActionOutcome, ActError>>;
+
+/// What became of the parts of one action.
+async fn gather(answers: Vec<Answering>) -> Result<ActionOutcome, ActError> {
+    let (mut all, mut is_repeat) = (Vec::new(), false);
+    for answer in answers {
+        match answer.await.map_err(|_| ActError::Stopped)?? {
+            ActionOutcome::Done(changed) => all.extend(changed),
+            ActionOutcome::Repeated => is_repeat = true,
+            other @ (ActionOutcome::NoMessage | ActionOutcome::NoBody) => return Ok(other),
+        }
+    }
+    if all.is_empty() && is_repeat { Ok(ActionOutcome::Repeated) } else { Ok(ActionOutcome::Done(all)) }
 }
 
 /// One action for each delivery of a message: destinations differ in what a resend does to a lane.

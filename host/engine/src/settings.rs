@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use portway_model::{DestinationId, GroupId, InterfaceId, OnQuarantine, Order, RateLimit, RetryPolicy, Tier};
+use portway_model::{
+    DestinationId, GroupId, Guarantee, InterfaceId, OnQuarantine, Order, RateLimit, RetryPolicy, Tier,
+};
 use portway_store::{Durability, Pause};
 
 /// Everything an engine runs.
@@ -41,6 +43,7 @@ pub struct DestinationSettings {
     pub on_quarantine: OnQuarantine,
     /// Deliveries in a run, 1 to 256.
     pub run_max: u32,
+    pub guarantee: Guarantee,
     /// None: as fast as it takes.
     pub rate: Option<RateLimit>,
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use portway_model::{Failure, Later, code};
+use portway_model::{Failure, Guarantee, Later, code};
 use portway_store::{ActionOutcome, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -254,11 +254,15 @@ impl Drop for EngineTask {
 
 /// A panic in a delivery must not take the engine along.
 async fn deliver_safely(deliver: &dyn Deliver, run: Run) -> RunReport {
-    let count = run.messages.len();
+    let (count, guarantee) = (run.messages.len(), run.guarantee);
     AssertUnwindSafe(deliver.deliver(run)).catch_unwind().await.unwrap_or_else(|_| {
+        let verdict = match guarantee {
+            Guarantee::AtLeastOnce => Verdict::Untried,
+            Guarantee::AtMostOnce => Verdict::in_doubt("delivering it failed inside the engine's process"),
+        };
         let failure = Failure::new(code::PANIC, "delivering it failed inside the engine's process");
         RunReport {
-            verdicts: vec![Verdict::Untried; count],
+            verdicts: vec![verdict; count],
             stop: Some(Stop::Unavailable(Later { failure, after_ms: None })),
             go_singly: true,
         }

@@ -217,6 +217,8 @@ codes! {
     STOPPED = "stopped";
     /// The engine drains: it delivers what it has and takes nothing new.
     DRAINING = "draining";
+    /// Nobody knows whether it arrived, and its destination may not send it twice.
+    MAY_HAVE_ARRIVED = "may-have-arrived";
     /// Several lanes are blocked, and none was named.
     LANE_UNCLEAR = "lane-unclear";
     /// Somebody paused the destination.

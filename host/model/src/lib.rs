@@ -6,6 +6,7 @@
 pub mod attributes;
 pub mod code;
 pub mod delivery;
+pub mod guarantee;
 pub mod ids;
 pub mod lane;
 pub mod message;
@@ -16,6 +17,7 @@ pub mod time;
 
 pub use attributes::Attributes;
 pub use delivery::{DeliveryState, MessageStatus};
+pub use guarantee::Guarantee;
 pub use ids::{AttemptNo, DestinationId, GroupId, InterfaceId, MessageId, Round, Tier};
 pub use lane::{Lane, Order};
 pub use message::{Draft, Envelope, Key};

@@ -170,6 +170,15 @@ impl Client {
         self.post(&format!("/api/v1/messages/{id}/{verb}"), act).await
     }
 
+    /// `verb` is `resend` or `dismiss`.
+    pub async fn act_on_many(
+        &self,
+        verb: &str,
+        act: &params::BulkAct,
+    ) -> Result<views::BulkDone, ClientError> {
+        self.post(&format!("/api/v1/messages/{verb}"), act).await
+    }
+
     /// `verb` is `pause` or `resume`.
     pub async fn act_on_destination(
         &self,

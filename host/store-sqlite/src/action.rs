@@ -7,6 +7,7 @@ use rusqlite::{Connection, params};
 use crate::error::failed;
 use crate::number::{destination, lane, round, stored};
 use crate::query::{int, maybe_int, row, rows};
+use crate::suspect;
 
 /// A delivery, as far as actions change it.
 struct Standing {
@@ -46,6 +47,9 @@ fn act_once(connection: &Connection, action: &Action, now: Timestamp) -> Result<
         (Some(0), ActionKind::Resend { .. }) => return Ok(ActionOutcome::NoBody),
         (Some(_), _) => {}
     }
+    if was_done(connection, message, action)? {
+        return Ok(ActionOutcome::Repeated);
+    }
     let mut changed = Vec::new();
     for standing in deliveries(connection, message)? {
         let is_wanted = action.destination.is_none_or(|only| only == standing.destination);
@@ -62,6 +66,16 @@ fn act_once(connection: &Connection, action: &Action, now: Timestamp) -> Result<
         record(connection, message, action, now).map_err(|error| failed("store an action", error))?;
     }
     Ok(ActionOutcome::Done(changed))
+}
+
+const WAS_DONE: &str =
+    "SELECT 1 FROM action_requests WHERE message_id = ? AND request = ? AND destination_id = ?";
+
+/// Whether the same request did it before.
+fn was_done(connection: &Connection, message: i64, action: &Action) -> Result<bool, StoreError> {
+    let Some(request) = &action.request else { return Ok(false) };
+    let slot = params![message, request, action.destination.map_or(0, |destination| destination.0)];
+    Ok(row(connection, "look for an earlier request", WAS_DONE, slot, |_| Ok(()))?.is_some())
 }
 
 const DELIVERIES: &str = "SELECT destination_id, lane, state, round, due_at FROM deliveries
@@ -132,6 +146,7 @@ impl Change {
                 let due_at = due_at.map(|due_at| stored(due_at.0));
                 let mut resend = connection.prepare_cached(RESEND)?;
                 resend.execute(params![message, destination, now, lane.number(), round.0, due_at])?;
+                connection.prepare_cached(suspect::FORGET)?.execute(params![message, destination])?;
             }
             Change::Dismiss => {
                 connection.prepare_cached(DISMISS)?.execute(params![message, destination, now])?;
@@ -153,10 +168,16 @@ const FOLLOW: &str = "UPDATE messages SET status = CASE
 const RECORD: &str = "INSERT INTO message_actions (message_id, at, destination_id, action, author, reason)
     VALUES (?, ?, ?, ?, ?, ?)";
 
+const REMEMBER: &str = "INSERT INTO action_requests (message_id, request, destination_id) VALUES (?, ?, ?)";
+
 /// The message's new status, and who did it.
 fn record(connection: &Connection, message: i64, action: &Action, now: Timestamp) -> rusqlite::Result<()> {
     connection.prepare_cached(FOLLOW)?.execute([message])?;
     let destination = action.destination.map(|destination| destination.0);
+    if let Some(request) = &action.request {
+        let slot = params![message, request, destination.unwrap_or_default()];
+        connection.prepare_cached(REMEMBER)?.execute(slot)?;
+    }
     let mut record = connection.prepare_cached(RECORD)?;
     record.execute(params![
         message,

@@ -89,7 +89,9 @@ macro_rules! conformance_cases {
                 an_action_needs_its_message_and_its_body
                 actions_are_listed
                 suspects_are_counted_until_a_result
-                what_waits_for_its_time_can_be_tried_now_in_its_place;
+                what_waits_for_its_time_can_be_tried_now_in_its_place
+                a_resent_delivery_is_no_suspect
+                a_request_is_done_once;
             destinations:
                 a_pause_outlives_the_process_until_it_is_resumed
                 actions_on_a_destination_are_listed_newest_first

@@ -147,6 +147,8 @@ pub struct Action {
     pub author: String,
     /// Why, for the record.
     pub reason: String,
+    /// Names the request: what it did to a message at a destination is not done again under this name.
+    pub request: Option<String>,
 }
 
 /// What can be done to a delivery.
@@ -171,6 +173,8 @@ pub enum ActionOutcome {
     NoMessage,
     /// Its body was pruned or it is a duplicate: it cannot be sent again.
     NoBody,
+    /// The same request did it before.
+    Repeated,
 }
 
 /// What an operator does to a destination as a whole. Recorded, and remembered over restarts.
@@ -193,8 +197,9 @@ pub enum DestinationActionKind {
     Resume,
 }
 
-/// A delivery that was in hand when the process died, about to be tried by itself.
-/// The count of such tries rises by one; a result for the delivery forgets it.
+/// A delivery that is about to be tried, and may have been before: by a process that died, or at a
+/// destination that may not send it twice.
+/// The count of such tries rises by one; a result for the delivery forgets it, and so does a resend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suspect {
     pub destination: DestinationId,

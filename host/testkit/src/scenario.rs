@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use portway_engine::{DestinationSettings, EngineSettings, InterfaceSettings, Limits};
 use portway_model::{
-    DestinationId, GroupId, InterfaceId, OnQuarantine, Order, OverRate, Per, Rate, RateLimit, RetryPolicy,
-    Tier,
+    DestinationId, GroupId, Guarantee, InterfaceId, OnQuarantine, Order, OverRate, Per, Rate, RateLimit,
+    RetryPolicy, Tier,
 };
 use portway_store::{Durability, Registered, Registration, Topology};
 use rand::seq::IndexedRandom;
@@ -48,6 +48,7 @@ pub struct Destination {
     pub on_quarantine: OnQuarantine,
     pub run_max: u32,
     pub rate: Option<RateLimit>,
+    pub guarantee: Guarantee,
     /// It routes to the last interface.
     pub routes: bool,
 }
@@ -88,6 +89,9 @@ impl Scenario {
             for destination in interfaces.iter_mut().take(count).flat_map(|from| from.destinations.iter_mut())
             {
                 destination.routes = rng.random_bool(0.3);
+                if destination.routes {
+                    destination.guarantee = Guarantee::AtLeastOnce;
+                }
             }
         }
         Scenario {
@@ -143,6 +147,7 @@ impl Destination {
             on_quarantine: self.on_quarantine,
             run_max: self.run_max,
             rate: self.rate,
+            guarantee: self.guarantee,
         }
     }
 }
@@ -174,6 +179,7 @@ fn destination(number: usize, rng: &mut impl Rng) -> Destination {
         on_quarantine: if rng.random_bool(0.4) { OnQuarantine::Hold } else { OnQuarantine::Continue },
         run_max: rng.random_range(1..=8),
         rate: rng.random_bool(0.25).then(|| rate(rng)),
+        guarantee: if rng.random_bool(0.25) { Guarantee::AtMostOnce } else { Guarantee::AtLeastOnce },
         routes: false,
     }
 }

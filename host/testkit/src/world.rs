@@ -241,7 +241,7 @@ impl World {
             }
             Task::Arrive(id, run, reception) => {
                 let contents = &reception.arrived;
-                self.auditor.arrived(run.destination, &run, contents);
+                self.auditor.arrived(id, &run, contents)?;
                 if let Some(killer) = reception.kills {
                     self.auditor.killed(run.destination, killer)?;
                     return self.die(Death::Process);

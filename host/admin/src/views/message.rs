@@ -3,7 +3,7 @@
 use portway_model::{DeliveryState, MessageId, MessageStatus};
 use serde::{Deserialize, Serialize};
 
-use super::Time;
+use super::{Reason, Time};
 
 /// A page of messages, newest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,4 +95,28 @@ pub struct Backup {
     pub file: String,
     pub bytes: u64,
     pub took_ms: u64,
+}
+
+/// What became of an action on many messages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BulkDone {
+    /// The name of the request: made again under it, nothing is done twice.
+    pub request: String,
+    pub action: String,
+    /// One for each message, in order.
+    pub items: Vec<BulkItem>,
+    /// Where the next page of its search begins; none: there are no more.
+    pub next: Option<MessageId>,
+}
+
+/// What became of it for one message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BulkItem {
+    pub message: MessageId,
+    /// The destinations whose deliveries it changed.
+    pub destinations: Vec<String>,
+    /// The same request did it before.
+    pub repeated: bool,
+    /// Why nothing was done.
+    pub error: Option<Reason>,
 }

@@ -6,7 +6,10 @@ mod status;
 mod time;
 
 pub use destination::{DestinationActionDone, DestinationActionRecord, Pause};
-pub use message::{ActionDone, ActionRecord, Attempt, Backup, Delivery, Message, MessageDetail, MessagePage};
+pub use message::{
+    ActionDone, ActionRecord, Attempt, Backup, BulkDone, BulkItem, Delivery, Message, MessageDetail,
+    MessagePage,
+};
 pub use status::{
     BlockedLane, Commits, Count, DeliveryCounts, DeliveryLatency, Destination, DestinationState, Drain,
     Draining, Engine, EngineState, Health, Intake, Interface, Items, Listener, Memory, Notice, Plugin, Rate,

@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use portway_admin::views::{self, Time};
 use portway_admin::{
-    Action, Control, ControlError, ControlErrorKind, DestinationAction, DrainOrder, LaneAction, params,
+    Action, BulkAction, Control, ControlError, ControlErrorKind, DestinationAction, DrainOrder, LaneAction,
+    params,
 };
 use portway_model::{DeliveryState, MessageId, MessageStatus, Timestamp};
 
@@ -182,6 +183,17 @@ impl Control for Engine {
             action: action.kind.as_str().into(),
             destinations: vec!["api".into()],
         })
+    }
+
+    async fn act_all(&self, bulk: BulkAction) -> Result<Vec<views::BulkItem>, ControlError> {
+        self.note(format!("{bulk:?}"));
+        let item = |message| views::BulkItem {
+            message,
+            destinations: vec!["api".into()],
+            repeated: false,
+            error: None,
+        };
+        Ok(bulk.messages.into_iter().map(item).collect())
     }
 
     async fn act_on_destination(&self, action: DestinationAction) -> Result<(), ControlError> {

@@ -179,3 +179,32 @@ async fn the_head_of_a_lane_is_skipped_or_tried_now() {
     assert!(asked[2].contains("Message(MessageId(42))") && asked[2].contains("Retry"), "{asked:?}");
     api.stop().await;
 }
+
+#[tokio::test]
+async fn many_messages_are_resent_or_dismissed_by_a_list_or_a_search() {
+    let api = Api::start().await;
+    let (code, _, body) =
+        api.send("POST /api/v1/messages/resend", r#"{"ids":[42,7,42],"request":"r1","author":"ann"}"#).await;
+    let done: views::BulkDone = parse(&body);
+    assert_eq!((code, done.items.len(), done.request.as_str()), (200, 2, "r1"));
+    let search = r#"{"search":{"interface":"lab","status":"quarantined"},"request":"r2","reason":"tests"}"#;
+    let (code, _, body) = api.send("POST /api/v1/messages/dismiss", search).await;
+    assert_eq!((code, parse::<views::BulkDone>(&body).next), (200, Some(portway_model::MessageId(42))));
+    let many = format!(r#"{{"ids":[{}],"request":"r"}}"#, vec!["1"; 501].join(","));
+    for (verb, body) in [
+        ("resend", r#"{"ids":[1]}"#),
+        ("resend", r#"{"ids":[],"request":"r"}"#),
+        ("resend", r#"{"request":"r"}"#),
+        ("resend", r#"{"ids":[1],"search":{},"request":"r"}"#),
+        ("resend", r#"{"search":{"limit":501},"request":"r"}"#),
+        ("dismiss", r#"{"ids":[1],"request":"r"}"#),
+        ("resend", many.as_str()),
+    ] {
+        let (code, _, answer) = api.send(&format!("POST /api/v1/messages/{verb}"), body).await;
+        assert_eq!(code, 422, "{verb} {body}: {answer}");
+    }
+    let asked = api.engine.asked();
+    assert!(asked[0].contains("Resend") && asked[0].contains("\"ann\""), "{asked:?}");
+    assert!(asked[2].contains("Dismiss") && asked[2].contains("MessageId(42)"), "{asked:?}");
+    api.stop().await;
+}

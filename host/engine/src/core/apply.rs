@@ -66,8 +66,10 @@ impl Core {
             self.with_dispatcher(|dispatcher, ctx| dispatcher.acted_on_destination(action, ctx));
             self.out.push(Effect::Acted { ticket, outcome: Ok(ActionOutcome::Done(Vec::new())) });
         }
-        for ((run, _), count) in batch.suspects.into_iter().zip(outcome.suspects) {
-            self.with_dispatcher_out(|dispatcher, ctx, out| dispatcher.suspected(run, count, ctx, out));
+        for ((run, suspect), count) in batch.suspects.into_iter().zip(outcome.suspects) {
+            self.with_dispatcher_out(|dispatcher, ctx, out| {
+                dispatcher.recorded(run, suspect.message, count, ctx, out)
+            });
         }
     }
 
@@ -116,9 +118,10 @@ impl Core {
         for (ticket, _) in batch.destination_actions.drain(..) {
             self.out.push(Effect::Acted { ticket, outcome: Err(ActError::Refused(text.into())) });
         }
-        for (run, _) in batch.suspects.drain(..) {
-            // It cannot be recorded: it is tried all the same.
-            self.with_dispatcher_out(|dispatcher, ctx, out| dispatcher.suspected(run, 1, ctx, out));
+        for (run, suspect) in batch.suspects.drain(..) {
+            self.with_dispatcher_out(|dispatcher, ctx, out| {
+                dispatcher.not_recorded(run, (suspect.message, text), ctx, out)
+            });
         }
         for finished in batch.results.drain(..) {
             let was_quarantined = matches!(finished.result.settled, Settled::Quarantined(_));

@@ -40,7 +40,11 @@ impl Destination {
         let count = u32::try_from(hints.len()).unwrap_or(u32::MAX);
         self.runs = self.runs.saturating_sub(1);
         self.in_hand = self.in_hand.saturating_sub(count);
-        let rules = Rules { ordered: no.is_ordered(), hold_on_quarantine: self.holds() };
+        let rules = Rules {
+            ordered: no.is_ordered(),
+            hold_on_quarantine: self.holds(),
+            guarantee: self.settings.guarantee,
+        };
         let reading = report::read(report.verdicts, hints.len(), rules);
         self.counts.lies += u64::from(reading.lie.is_some());
         let attempted =

@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use portway_model::{AttemptNo, DestinationId, Envelope, Failure, Lane, MessageId, Round, code};
+use portway_model::{AttemptNo, DestinationId, Envelope, Failure, Guarantee, Lane, MessageId, Round, code};
 use portway_store::{
     ActionKind, DestinationAction, DestinationActionKind, NewMessage, Settled, StoreError, StoredMessage,
 };
@@ -45,7 +45,7 @@ use crate::completer::{Completer, Finished};
 use crate::event::{Effect, Read, ReadAnswer, ReadId, RunId};
 use crate::fact::Fact;
 use crate::layout::{Layout, Place};
-use crate::ports::RunReport;
+use crate::ports::{RunReport, in_doubt};
 use crate::time::Moment;
 
 /// A delivery that was tried so often by itself and ended the process each time is quarantined.
@@ -193,15 +193,22 @@ impl Dispatcher {
         }
     }
 
-    /// A commit recorded that a run's only message is tried by itself, for the `count`th time.
-    pub fn suspected(&mut self, id: RunId, count: u32, ctx: &mut Ctx<'_>, out: &mut Vec<Effect>) {
-        if let Some(hint) = self.runs.get_mut(&id).and_then(|run| run.hints.first_mut()) {
-            hint.recorded = count;
+    /// A commit recorded that a delivery of a run is about to be tried, for the `count`th time.
+    pub fn recorded(
+        &mut self,
+        id: RunId,
+        message: MessageId,
+        count: u32,
+        ctx: &mut Ctx<'_>,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        if !run.recorded(message, count) {
+            return;
         }
-        let is_there = self.runs.get(&id).is_some_and(|run| !run.hints.is_empty());
-        if is_there && count >= SUSPECTED_MAX {
-            let text = format!("the process ended {count} times while this message was delivered");
-            return self.quarantine_first(id, Failure::new(code::SUSPECT, text), ctx);
+        let most = run.recorded_max();
+        if run.hints.iter().any(|hint| hint.recorded >= most) {
+            return self.give_up(id, ctx);
         }
         if self.abandon_unwanted(id, ctx) {
             return;
@@ -210,6 +217,52 @@ impl Dispatcher {
             let step = run.next_step(ctx);
             self.take_step(id, step, ctx, out);
         }
+    }
+
+    /// A delivery could not be recorded: it is tried all the same, but for one that may not be sent twice.
+    pub fn not_recorded(
+        &mut self,
+        id: RunId,
+        (message, text): (MessageId, &str),
+        ctx: &mut Ctx<'_>,
+        out: &mut Vec<Effect>,
+    ) {
+        match self.runs.get(&id).map(|run| run.guarantee) {
+            None => {}
+            Some(Guarantee::AtLeastOnce) => self.recorded(id, message, 1, ctx, out),
+            Some(Guarantee::AtMostOnce) => {
+                let Some(run) = self.runs.remove(&id) else { return };
+                let failure = Failure::new(code::RESULT_REFUSED, text);
+                let meaning = |hint: &Hint| match hint.message == message {
+                    true => Meaning::Done(Settled::Quarantined(failure.clone())),
+                    false => Meaning::Untried,
+                };
+                let meanings: Vec<Meaning> = run.hints.iter().map(meaning).collect();
+                self.end(run, meanings.into_iter(), ctx);
+            }
+        }
+    }
+
+    /// What was recorded too often is quarantined; the others of its run are not tried.
+    fn give_up(&mut self, id: RunId, ctx: &mut Ctx<'_>) {
+        let Some(run) = self.runs.remove(&id) else { return };
+        let (most, guarantee) = (run.recorded_max(), run.guarantee);
+        let meaning = |hint: &Hint| {
+            if hint.recorded < most {
+                return Meaning::Untried;
+            }
+            let failure = match guarantee {
+                Guarantee::AtMostOnce => in_doubt("the process ended before what became of it was stored"),
+                Guarantee::AtLeastOnce => {
+                    let count = hint.recorded;
+                    let text = format!("the process ended {count} times while this message was delivered");
+                    Failure::new(code::SUSPECT, text)
+                }
+            };
+            Meaning::Done(Settled::Quarantined(failure))
+        };
+        let meanings: Vec<Meaning> = run.hints.iter().map(meaning).collect();
+        self.end(run, meanings.into_iter(), ctx);
     }
 
     /// Ends a run that was not handed over: its first message is quarantined, the others are not tried.
@@ -497,7 +550,10 @@ impl Dispatcher {
 
     fn take_step(&mut self, id: RunId, step: Step, ctx: &mut Ctx<'_>, out: &mut Vec<Effect>) {
         match step {
-            Step::Suspect(suspect) => ctx.completer.suspect(id, suspect),
+            Step::Record(suspects) => {
+                let guarantee = self.runs.get(&id).map(|run| run.guarantee).unwrap_or_default();
+                suspects.into_iter().for_each(|suspect| ctx.completer.suspect(id, suspect, guarantee));
+            }
             Step::Read(reader, read) => {
                 self.desk.reader.ask(reader, read);
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use portway_model::{AttemptNo, DestinationId, Envelope, Lane, MessageId, Order, Round};
+use portway_model::{AttemptNo, DestinationId, Envelope, Guarantee, Lane, MessageId, Order, Round};
 use portway_store::{StoredMessage, Suspect};
 
 use super::budget::{Budget, Loan, RUN_BYTES_MAX};
@@ -11,7 +11,7 @@ use super::destination::Destination;
 use super::rate::Admission;
 use super::reader::For;
 use super::stream::Hint;
-use super::{Ctx, Desk};
+use super::{Ctx, Desk, SUSPECTED_MAX};
 use crate::completer::Origin;
 use crate::event::{Effect, Read, RunId};
 use crate::layout::Place;
@@ -31,6 +31,9 @@ pub(crate) struct RunState {
     /// It was recorded that this delivery is tried by itself.
     pub suspected: bool,
     pub hold_on_quarantine: bool,
+    pub guarantee: Guarantee,
+    /// Records of its deliveries that are not stored yet.
+    pub unrecorded: usize,
     /// It tells whether its destination is back.
     pub is_probe: bool,
     /// Its destination's rate is used up, and drops what is beyond it.
@@ -199,6 +202,8 @@ impl Destination {
             singly: taken.singly,
             suspected: taken.suspected,
             hold_on_quarantine: self.holds(),
+            guarantee: self.settings.guarantee,
+            unrecorded: 0,
             is_probe: false,
             is_over_rate: false,
             is_out: false,
@@ -246,17 +251,40 @@ fn fit<'a>(hints: impl Iterator<Item = &'a Hint>, budget: &Budget) -> Fit {
 
 /// What a run needs next.
 pub(crate) enum Step {
-    Suspect(Suspect),
+    Record(Vec<Suspect>),
     Read(For, Read),
     Deliver(Effect),
 }
 
 impl RunState {
-    /// The first step, where it has to be recorded before it is tried.
+    /// The first step, where it has to be recorded before it is tried: what is suspect, and all that
+    /// may not be sent twice.
     pub fn first_step(&mut self, ctx: &Ctx<'_>) -> Step {
-        match self.hints.first().filter(|hint| self.suspected && hint.recorded == 0) {
-            Some(hint) => Step::Suspect(Suspect { destination: self.destination, message: hint.message }),
-            None => self.next_step(ctx),
+        let count = match self.guarantee {
+            Guarantee::AtMostOnce => self.hints.len(),
+            Guarantee::AtLeastOnce => usize::from(self.suspected),
+        };
+        let unrecorded = self.hints.iter().take(count).filter(|hint| hint.recorded == 0);
+        let suspect = |hint: &Hint| Suspect { destination: self.destination, message: hint.message };
+        let suspects: Vec<Suspect> = unrecorded.map(suspect).collect();
+        self.unrecorded = suspects.len();
+        if suspects.is_empty() { self.next_step(ctx) } else { Step::Record(suspects) }
+    }
+
+    /// A delivery is recorded, for the `count`th time; whether all are.
+    pub fn recorded(&mut self, message: MessageId, count: u32) -> bool {
+        if let Some(hint) = self.hints.iter_mut().find(|hint| hint.message == message) {
+            hint.recorded = count;
+        }
+        self.unrecorded = self.unrecorded.saturating_sub(1);
+        self.unrecorded == 0
+    }
+
+    /// How often a delivery is recorded before it is given up.
+    pub fn recorded_max(&self) -> u32 {
+        match self.guarantee {
+            Guarantee::AtMostOnce => 2,
+            Guarantee::AtLeastOnce => SUSPECTED_MAX,
         }
     }
 
@@ -306,6 +334,7 @@ impl RunState {
             ordered: self.lane.is_ordered(),
             singly: self.singly,
             hold_on_quarantine: self.hold_on_quarantine,
+            guarantee: self.guarantee,
             messages,
         };
         Effect::Deliver { id: self.id, run }

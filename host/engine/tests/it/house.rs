@@ -10,8 +10,8 @@ use portway_engine::{
     Fate, InterfaceSettings, LastEnd, Limits, Routed, Run, RunReport, Stop, Verdict,
 };
 use portway_model::{
-    Answer, Attributes, DestinationId, Draft, Failure, GroupId, InterfaceId, Key, Later, MessageId,
-    OnQuarantine, Order, RateLimit, RetryPolicy, Tier, Timestamp,
+    Answer, Attributes, DestinationId, Draft, Failure, GroupId, Guarantee, InterfaceId, Key, Later,
+    MessageId, OnQuarantine, Order, RateLimit, RetryPolicy, Tier, Timestamp,
 };
 use portway_store::memory::MemoryStore;
 use portway_store::{
@@ -36,6 +36,7 @@ pub struct Plan {
     pub retry: RetryPolicy,
     pub limits: Limits,
     pub rate: Option<RateLimit>,
+    pub guarantee: Guarantee,
 }
 
 impl Default for Plan {
@@ -47,6 +48,7 @@ impl Default for Plan {
             retry: RetryPolicy::default(),
             limits: Limits::default(),
             rate: None,
+            guarantee: Guarantee::AtLeastOnce,
         }
     }
 }
@@ -109,7 +111,8 @@ impl Receiver {
 #[async_trait]
 impl Deliver for Receiver {
     async fn deliver(&self, run: Run) -> RunReport {
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        let is_slow = run.messages.iter().any(|message| message.body.starts_with(b"slow"));
+        tokio::time::sleep(Duration::from_millis(if is_slow { 60_000 } else { 1 })).await;
         let mut report = RunReport { verdicts: Vec::new(), stop: None, go_singly: false };
         for message in &run.messages {
             let body = String::from_utf8(message.body.to_vec()).unwrap();
@@ -209,6 +212,17 @@ impl House {
         panic!("{:?}", self.engine.status().await)
     }
 
+    /// Waits until a run of a destination is in hand.
+    pub async fn until_in_hand(&self, number: usize) {
+        for _ in 0..100_000 {
+            if self.engine.status().await.unwrap().destinations[number].runs > 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_micros(100)).await;
+        }
+        panic!("{:?}", self.engine.status().await)
+    }
+
     /// Waits until a failed attempt of a message is stored.
     pub async fn attempted(&self, id: MessageId) {
         for _ in 0..100_000 {
@@ -263,6 +277,7 @@ fn settings(registered: &Registered, plan: &Plan) -> EngineSettings {
         retry: RetryPolicy { attempts_max: plan.attempts_max, ..plan.retry },
         on_quarantine: plan.on_quarantine,
         run_max: 16,
+        guarantee: plan.guarantee,
         rate: plan.rate,
     };
     let interface = |id: InterfaceId, destinations| InterfaceSettings {

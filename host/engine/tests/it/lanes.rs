@@ -10,7 +10,7 @@ use portway_store::{Action, ActionKind, ActionOutcome, DestinationActionKind, St
 use crate::house::{House, Plan};
 
 fn action(message: portway_model::MessageId, kind: ActionKind) -> Action {
-    Action { message, destination: None, kind, author: "test".into(), reason: "to see".into() }
+    Action { message, destination: None, kind, author: "test".into(), reason: "to see".into(), request: None }
 }
 
 const RESEND: ActionKind = ActionKind::Resend { keep_lane: false };

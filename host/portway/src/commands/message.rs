@@ -35,11 +35,21 @@ enum Command {
 struct ListArgs {
     #[command(flatten)]
     project: ProjectArgs,
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// Messages to show.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
+    limit: u32,
+}
+
+/// Which messages are meant.
+#[derive(Clone, Debug, clap::Args)]
+struct FilterArgs {
     /// Only of this interface.
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
     /// Only with a delivery to this destination.
-    #[arg(long, value_name = "NAME", requires = "interface")]
+    #[arg(long, value_name = "NAME")]
     destination: Option<String>,
     /// Only in this status.
     #[arg(long, value_enum)]
@@ -47,9 +57,18 @@ struct ListArgs {
     /// Only older than this message: the `next` of the page before.
     #[arg(long, value_name = "ID")]
     before: Option<u64>,
-    /// Messages to show.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
-    limit: u32,
+}
+
+impl FilterArgs {
+    fn params(self, limit: u32) -> params::ListMessages {
+        params::ListMessages {
+            interface: self.interface,
+            status: self.status.map(MessageStatus::from),
+            destination: self.destination,
+            cursor: self.before.map(MessageId),
+            limit,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -74,12 +93,7 @@ struct ShowArgs {
 #[derive(Debug, clap::Args)]
 struct ActArgs {
     #[command(flatten)]
-    project: ProjectArgs,
-    /// The message.
-    id: u64,
-    /// Only to this destination; otherwise to all that are not pending.
-    #[arg(long, value_name = "NAME")]
-    destination: Option<String>,
+    many: ManyArgs,
     /// Why, for the record.
     #[arg(long, default_value = "")]
     reason: String,
@@ -88,41 +102,43 @@ struct ActArgs {
 #[derive(Debug, clap::Args)]
 struct DismissArgs {
     #[command(flatten)]
-    project: ProjectArgs,
-    /// The message.
-    id: u64,
-    /// Only at this destination; otherwise at all where it is pending or quarantined.
-    #[arg(long, value_name = "NAME")]
-    destination: Option<String>,
+    many: ManyArgs,
     /// Why, for the record.
     #[arg(long)]
     reason: String,
+}
+
+/// Which messages something is done to.
+#[derive(Debug, clap::Args)]
+struct ManyArgs {
+    #[command(flatten)]
+    project: ProjectArgs,
+    /// The messages, at most 500.
+    #[arg(value_name = "ID", required_unless_present = "found", conflicts_with = "found")]
+    ids: Vec<u64>,
+    /// Those that are found by `--interface`, `--status` and the other filters, at most 500 at a time.
+    #[arg(long)]
+    found: bool,
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// Names the request: run again under the same name, it does nothing twice.
+    #[arg(long, value_name = "NAME")]
+    request: Option<String>,
 }
 
 pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
     match args.command {
         Command::List(args) => list(args, output).await?,
         Command::Show(args) => show_one(args, output).await?,
-        Command::Resend(ActArgs { project, id, destination, reason }) => {
-            act(&project, id, "resend", destination, reason, output).await?;
-        }
-        Command::Dismiss(DismissArgs { project, id, destination, reason }) => {
-            act(&project, id, "dismiss", destination, reason, output).await?;
-        }
+        Command::Resend(ActArgs { many, reason }) => return act(many, "resend", reason, output).await,
+        Command::Dismiss(DismissArgs { many, reason }) => return act(many, "dismiss", reason, output).await,
     }
     Ok(Exit::Done)
 }
 
 async fn list(args: ListArgs, output: &mut Output) -> anyhow::Result<()> {
     let client = Client::of_project(&args.project.project)?;
-    let list = params::ListMessages {
-        interface: args.interface,
-        status: args.status.map(MessageStatus::from),
-        destination: args.destination,
-        cursor: args.before.map(MessageId),
-        limit: args.limit,
-    };
-    let page = client.list_messages(&list).await?;
+    let page = client.list_messages(&args.filter.params(args.limit)).await?;
     output.data(&page, show_page)?;
     if let (Format::Text, Some(next)) = (output.format(), page.next) {
         output.note(format!("there are more: `--before {next}`"));
@@ -141,22 +157,47 @@ async fn show_one(args: ShowArgs, output: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn act(
-    project: &ProjectArgs,
-    id: u64,
-    verb: &str,
-    destination: Option<String>,
-    reason: String,
-    output: &mut Output,
-) -> anyhow::Result<()> {
-    let client = Client::of_project(&project.project)?;
-    let act = params::Act { destination, reason, author: author() };
-    let done = client.act(MessageId(id), verb, &act).await?;
-    output.data(&done, |done| {
-        let did = if done.action == "resend" { "is sent again to" } else { "is dismissed at" };
-        format!("message {} {did} {}", done.message, done.destinations.join(", "))
-    })?;
-    Ok(())
+async fn act(many: ManyArgs, verb: &str, reason: String, output: &mut Output) -> anyhow::Result<Exit> {
+    let client = Client::of_project(&many.project.project)?;
+    if let ([id], None) = (many.ids.as_slice(), &many.request) {
+        let act = params::Act { destination: many.filter.destination, reason, author: author() };
+        let done = client.act(MessageId(*id), verb, &act).await?;
+        output.data(&done, |done| did(&done.action, done.message, &done.destinations))?;
+        return Ok(Exit::Done);
+    }
+    let request = many.request.unwrap_or_else(|| format!("{:016x}", rand::random::<u64>()));
+    let destination = many.filter.destination.clone();
+    let limit = params::ListMessages::LIMIT_MAX;
+    let (ids, search) = match many.found {
+        true => (None, Some(many.filter.params(limit))),
+        false => (Some(many.ids.into_iter().map(MessageId).collect()), None),
+    };
+    let act = params::BulkAct { ids, search, destination, request, reason, author: author() };
+    let done = client.act_on_many(verb, &act).await?;
+    output.data(&done, show_many)?;
+    let failed = done.items.iter().any(|item| item.error.is_some());
+    if let (Format::Text, Some(next)) = (output.format(), done.next) {
+        output.note(format!("there may be more: `--before {next}`"));
+    }
+    Ok(if failed { Exit::Failed } else { Exit::Done })
+}
+
+fn did(action: &str, message: MessageId, destinations: &[String]) -> String {
+    let did = if action == "resend" { "is sent again to" } else { "is dismissed at" };
+    format!("message {message} {did} {}", destinations.join(", "))
+}
+
+fn show_many(done: &views::BulkDone) -> String {
+    let line = |item: &views::BulkItem| match &item.error {
+        Some(why) => format!("message {}: {} ({})", item.message, why.text, why.code),
+        None if item.repeated => {
+            format!("message {}: done before, by request {}", item.message, done.request)
+        }
+        None => did(&done.action, item.message, &item.destinations),
+    };
+    let mut lines: Vec<String> = done.items.iter().map(line).collect();
+    lines.push(format!("{} by request {}", show::counted(done.items.len() as u64, "message"), done.request));
+    lines.join("\n")
 }
 
 fn show_page(page: &views::MessagePage) -> String {

@@ -216,6 +216,7 @@ fn interface_settings(
             retry: settings.retry.policy(),
             on_quarantine: settings.on_quarantine,
             run_max: settings.run_max,
+            guarantee: settings.guarantee,
             rate: settings.rate.as_ref().map(portway_config::RateSettings::limit),
         });
     engine::InterfaceSettings {

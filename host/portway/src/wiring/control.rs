@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use portway_admin::views::{self, Time};
 use portway_admin::{
-    Action, ActionKind, Control, ControlError, ControlErrorKind, DestinationAction, DestinationActionKind,
-    DrainOrder, LaneAction, LaneActionKind, params,
+    Action, ActionKind, BulkAction, Control, ControlError, ControlErrorKind, DestinationAction,
+    DestinationActionKind, DrainOrder, LaneAction, LaneActionKind, params,
 };
 use portway_config::{DestinationSettings, InterfaceSettings, Project};
 use portway_engine::ports::Clock;
@@ -22,6 +22,7 @@ use portway_sources::DriverHandle;
 use portway_store::{ActionOutcome, ListMessages, MessageView, QueueView, Store, StoreError};
 use portway_store_sqlite::SqliteStore;
 
+mod bulk;
 mod lane;
 
 use super::clock::SystemClock;
@@ -261,6 +262,7 @@ impl Control for EngineControl {
             },
             author: action.author,
             reason: action.reason,
+            request: None,
         };
         let conflict = |code, text| ControlError::new(ControlErrorKind::Conflict, code, text);
         match self.engine.act(asked).await.map_err(|error| failed(code::NOT_DONE, chain(&error)))? {
@@ -274,10 +276,15 @@ impl Control for EngineControl {
                 destinations: changed.iter().map(|(id, ..)| self.names.destination_name(*id)).collect(),
             }),
             ActionOutcome::NoMessage => Err(no_message(view.id)),
+            ActionOutcome::Repeated => Err(conflict(code::NOTHING_FITS, "it was done before".to_owned())),
             ActionOutcome::NoBody => {
                 Err(conflict(code::NO_BODY, format!("message {} has no body any more", view.id)))
             }
         }
+    }
+
+    async fn act_all(&self, bulk: BulkAction) -> Result<Vec<views::BulkItem>, ControlError> {
+        self.act_on_many(bulk).await
     }
 
     async fn act_on_destination(&self, action: DestinationAction) -> Result<(), ControlError> {

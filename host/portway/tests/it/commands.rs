@@ -13,8 +13,8 @@ use portway::commands::dispatch;
 use portway::output::{Exit, Format, Output};
 use portway_admin::views::{self, Time};
 use portway_admin::{
-    Action, AdminServer, AdminSettings, Control, ControlError, ControlErrorKind, DestinationAction,
-    DrainOrder, LaneAction, params,
+    Action, AdminServer, AdminSettings, BulkAction, Control, ControlError, ControlErrorKind,
+    DestinationAction, DrainOrder, LaneAction, params,
 };
 use portway_model::{DeliveryState, MessageId, MessageStatus, Timestamp};
 
@@ -163,6 +163,10 @@ impl Control for Engine {
         _: &str,
         _: &str,
     ) -> Result<Vec<views::DestinationActionRecord>, ControlError> {
+        Ok(Vec::new())
+    }
+
+    async fn act_all(&self, _: BulkAction) -> Result<Vec<views::BulkItem>, ControlError> {
         Ok(Vec::new())
     }
 

@@ -109,6 +109,7 @@ fn batch(dice: &mut Dice, mark: u64, last: u64, now: Timestamp) -> WriteBatch {
         kind: kinds[dice.below(4) as usize],
         author: "ann".into(),
         reason: format!("reason {}", dice.below(9)),
+        request: dice.one_in(3).then(|| format!("request {}", dice.below(2))),
     };
     let suspect = |dice: &mut Dice| Suspect {
         destination: DestinationId(1 + dice.below(DESTINATIONS) as u32),

@@ -30,6 +30,7 @@ pub(super) struct State {
     pub(super) actions: BTreeMap<MessageId, Vec<ActionView>>,
     dedupe: BTreeMap<(InterfaceId, Key), Remembered>,
     suspects: BTreeMap<(MessageId, DestinationId), u32>,
+    requests: BTreeSet<(MessageId, String, Option<DestinationId>)>,
     pub(super) destination_actions: BTreeMap<DestinationId, Vec<DestinationActionView>>,
     last_id: MessageId,
     /// The mark and the outcome of the newest write.
@@ -226,6 +227,10 @@ impl State {
         if matches!(action.kind, ActionKind::Resend { .. }) && message.body.is_none() {
             return ActionOutcome::NoBody;
         }
+        let request = action.request.clone().map(|request| (action.message, request, action.destination));
+        if request.as_ref().is_some_and(|request| self.requests.contains(request)) {
+            return ActionOutcome::Repeated;
+        }
         let of_message = (action.message, DestinationId(0))..=(action.message, DestinationId(u32::MAX));
         let wanted = |destination| action.destination.is_none_or(|only| only == destination);
         let fitting: Vec<(DestinationId, Delivery)> = self
@@ -239,9 +244,13 @@ impl State {
         let mut changed = Vec::new();
         for (destination, delivery) in fitting {
             changed.push((destination, delivery.lane, delivery.round));
+            if matches!(action.kind, ActionKind::Resend { .. }) {
+                self.suspects.remove(&(action.message, destination));
+            }
             self.put_delivery(action.message, destination, delivery);
         }
         if !changed.is_empty() {
+            self.requests.extend(request);
             self.follow_deliveries(action.message);
             self.actions.entry(action.message).or_default().push(ActionView {
                 at: now,
@@ -311,6 +320,7 @@ impl State {
         self.deliveries.retain(|(message, _), _| !gone.contains(message));
         self.attempts.retain(|(message, ..), _| !gone.contains(message));
         self.suspects.retain(|(message, _), _| !gone.contains(message));
+        self.requests.retain(|(message, ..)| !gone.contains(message));
         self.dedupe.retain(|_, known| known.expires_at > now);
         gone.len() as u64
     }

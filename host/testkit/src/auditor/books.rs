@@ -1,11 +1,13 @@
 //! What the auditor keeps of each message, each duty to deliver it, and each destination.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
 use portway_engine::{DestinationSettings, RunId};
-use portway_model::{DeliveryState, DestinationId, InterfaceId, Lane, OnQuarantine, OverRate, Round};
+use portway_model::{
+    DeliveryState, DestinationId, Guarantee, InterfaceId, Lane, OnQuarantine, OverRate, Round,
+};
 
 use super::rate::Meter;
 
@@ -42,6 +44,10 @@ pub struct Duty {
     pub was_put_off: bool,
     /// How often it reached the receiver.
     pub arrived: u32,
+    /// The rounds in which it did, where it may not twice.
+    pub arrived_in: BTreeSet<u32>,
+    /// It was recorded in this round before it was to be sent.
+    pub was_recorded: bool,
     /// What was ever said of it.
     pub said: Said,
     /// When it may be tried again, by the monotonic clock.
@@ -93,6 +99,8 @@ impl Duty {
             in_hand: None,
             was_put_off: false,
             arrived: 0,
+            arrived_in: BTreeSet::new(),
+            was_recorded: false,
             said: Said::default(),
             not_before: Duration::ZERO,
             routed: BTreeMap::new(),
@@ -118,6 +126,11 @@ impl Ledger {
     /// Runs may begin.
     pub fn may_run(&self) -> bool {
         !self.is_stopped && !self.is_paused
+    }
+
+    /// A message may not arrive there twice.
+    pub fn is_once(&self) -> bool {
+        self.settings.guarantee == Guarantee::AtMostOnce
     }
 
     /// It may drop what is beyond its rate.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use portway_model::{DeliveryState, DestinationId, Lane, MessageId, Round};
+use portway_model::{DeliveryState, DestinationId, Lane, MessageId, Round, code};
 use portway_store::{
     ActionKind, ActionOutcome, DeliveryResult, DestinationActionKind, Durability, MessageOutcome, NewMessage,
     ResultOutcome, Settled, WriteBatch, WriteOutcome,
@@ -30,7 +30,14 @@ impl Auditor {
             }
         }
         for suspect in &batch.suspects {
+            let is_once = self.ledgers.get(&suspect.destination).is_some_and(Ledger::is_once);
+            if is_once && batch.durability != Durability::Strict {
+                return Err("what may not arrive twice is recorded and not flushed".into());
+            }
             self.recorded.insert((suspect.destination, suspect.message));
+            if let Some(duty) = self.duty(suspect.destination, suspect.message) {
+                duty.was_recorded = true;
+            }
         }
         for action in &batch.destination_actions {
             if batch.durability != Durability::Strict {
@@ -96,6 +103,9 @@ impl Auditor {
         let ledger = self.ledgers.get(&destination).ok_or("a result of no destination")?;
         let (attempts_max, holds) = (ledger.settings.retry.attempts_max, ledger.holds());
         // Nobody outside sees what is dropped before it is stored.
+        let is_once = ledger.is_once();
+        self.recorded.remove(&(destination, message));
+        let ledger = self.ledgers.get(&destination).ok_or("a result of no destination")?;
         let is_drop = ledger.drops() && result.attempted.is_none();
         let Some(duty) = self.duty(destination, message) else {
             return Err(format!("{name} is settled and unknown"));
@@ -105,6 +115,11 @@ impl Auditor {
             duty.said.filtered = true;
             duty.is_over = true;
             duty.is_finished = true;
+        }
+        if is_once
+            && matches!(&result.settled, Settled::Quarantined(why) if why.code == code::MAY_HAVE_ARRIVED)
+        {
+            duty.said.quarantined |= duty.was_recorded;
         }
         let said = duty.said;
         let is_true = match &result.settled {
@@ -158,6 +173,7 @@ impl Auditor {
         let (destination, lane, round) = now;
         if kind != ActionKind::Retry {
             self.kills.remove(&(destination, message));
+            self.suspects.remove(&(destination, message));
         }
         let Some(duty) = self.duty(destination, message) else { return };
         if kind == ActionKind::Retry {
@@ -165,6 +181,7 @@ impl Auditor {
             return;
         }
         (duty.lane, duty.round) = (lane, round);
+        duty.was_recorded &= matches!(kind, ActionKind::Dismiss);
         duty.is_holding = false;
         (duty.is_changing, duty.is_unclear) = (true, false);
         match kind {
@@ -197,8 +214,10 @@ impl Auditor {
         }
         for (suspect, count) in batch.suspects.iter().zip(&outcome.suspects) {
             // What an operator changed in the same transaction is not the engine's to give up.
+            let is_once = self.ledgers.get(&suspect.destination).is_some_and(Ledger::is_once);
+            let most = if is_once { 2 } else { 3 };
             let duty = self.duty(suspect.destination, suspect.message);
-            if *count >= 3 && duty.is_some_and(|duty| duty.state == DeliveryState::Pending) {
+            if *count >= most && duty.is_some_and(|duty| duty.state == DeliveryState::Pending) {
                 self.given_up(suspect.destination, suspect.message);
             }
         }

@@ -65,6 +65,7 @@ impl World {
             kind,
             author: "the operator".into(),
             reason: "a simulation".into(),
+            request: None,
         };
         let actions = match (kind, destination) {
             (ActionKind::Resend { .. }, None) => split_resend(action, &deliveries),
@@ -133,6 +134,7 @@ impl World {
                     kind: ActionKind::Dismiss,
                     author: "the operator".into(),
                     reason: "it holds its lane".into(),
+                    request: None,
                 });
             }
         }

@@ -4,6 +4,7 @@
 mod disk;
 mod hostile;
 mod hostile_source;
+mod once;
 mod operating;
 mod peer;
 mod process;

@@ -120,3 +120,32 @@ async fn the_head_of_a_blocked_lane_is_tried_now_or_skipped() {
     let nothing = project.portway(&["lane", "retry", "lab/web"]).await;
     assert!(nothing.code == Some(5) && nothing.stderr.contains("nothing-fits"), "{nothing:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_messages_are_sent_again_by_one_request_that_does_nothing_twice() {
+    let project = Project::new("");
+    project.mllp("lab", "", &to_file("out", "", ""));
+    let mut engine = project.run().await;
+    Peer::connect(engine.address("lab").await).await.send_all("PWmany", 1..=6).await;
+    engine.sent("lab", "out", 6).await;
+    let line =
+        ["message", "resend", "1", "2", "99", "--request", "again", "--reason", "they lost it", "--json"];
+    let resent = project.portway(&line).await;
+    assert_eq!(resent.code, Some(1), "one of them is not there: {resent:?}");
+    let done: serde_json::Value = serde_json::from_str(&resent.stdout).unwrap();
+    assert_eq!(done["items"][0]["destinations"][0], "out");
+    assert_eq!(done["items"][2]["error"]["code"], "no-message");
+    engine.sent("lab", "out", 8).await;
+    let again: serde_json::Value = serde_json::from_str(&project.portway(&line).await.stdout).unwrap();
+    assert_eq!(
+        (&again["items"][0]["repeated"], &again["items"][1]["repeated"]),
+        (&true.into(), &true.into())
+    );
+    let found =
+        ["message", "resend", "--found", "--interface", "lab", "--status", "finished", "--request", "all"];
+    let all = project.portway(&found).await;
+    assert!(all.code == Some(0) && all.stdout.contains("6 messages by request all"), "{all:?}");
+    engine.sent("lab", "out", 14).await;
+    let shown = project.portway(&["message", "show", "1"]).await.stdout;
+    assert!(shown.matches(" resend by tester at ").count() == 2 && shown.contains("they lost it"), "{shown}");
+}
