@@ -29,6 +29,9 @@ pub trait Control: Send + Sync + 'static {
     /// Does something to a message's deliveries, and records it.
     async fn act(&self, action: Action) -> Result<views::ActionDone, ControlError>;
 
+    /// Stores a corrected copy of a message, which goes to destinations of its interface.
+    async fn edit(&self, edit: Edit) -> Result<views::Edited, ControlError>;
+
     /// The same to many messages, and an answer for each, in order.
     async fn act_all(&self, bulk: BulkAction) -> Result<Vec<views::BulkItem>, ControlError>;
 
@@ -63,6 +66,20 @@ pub struct Action {
     pub destination: Option<String>,
     pub kind: ActionKind,
     /// Who asked, for the record.
+    pub author: String,
+    /// Why, for the record.
+    pub reason: String,
+}
+
+/// A corrected copy of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The original, which stays as it is.
+    pub message: MessageId,
+    pub body: Bytes,
+    /// None: to every destination of its interface.
+    pub destinations: Option<Vec<String>>,
+    /// Who corrected it, for the record.
     pub author: String,
     /// Why, for the record.
     pub reason: String,

@@ -2,6 +2,7 @@
 
 mod bulk;
 mod destination;
+mod edit;
 
 use std::path::Path as FilePath;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ struct Api {
 type Answer<T> = Result<Json<T>, ApiError>;
 
 /// Everything the API answers.
-pub(crate) fn router(control: Arc<dyn Control>, with: Arc<Guard>) -> Router {
+pub(crate) fn router(control: Arc<dyn Control>, with: Arc<Guard>, message_bytes_max: usize) -> Router {
     let api = Api { control, bodies: Arc::new(Semaphore::new(BODIES_MAX)) };
     Router::new()
         .route("/health", get(health))
@@ -48,6 +49,7 @@ pub(crate) fn router(control: Arc<dyn Control>, with: Arc<Guard>) -> Router {
         .route("/api/v1/messages/dismiss", post(bulk::dismiss))
         .route("/api/v1/messages/{id}", get(get_message))
         .route("/api/v1/messages/{id}/body", get(get_body))
+        .route("/api/v1/messages/{id}/edit", post(edit::edit).layer(DefaultBodyLimit::max(message_bytes_max)))
         .route("/api/v1/messages/{id}/resend", post(resend))
         .route("/api/v1/messages/{id}/dismiss", post(dismiss))
         .route("/api/v1/destinations/{interface}/{name}/pause", post(destination::pause))

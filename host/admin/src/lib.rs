@@ -15,7 +15,7 @@ pub mod views;
 
 pub use control::{
     Action, ActionKind, BulkAction, Control, ControlError, ControlErrorKind, DestinationAction,
-    DestinationActionKind, DrainOrder, Head, LaneAction, LaneActionKind,
+    DestinationActionKind, DrainOrder, Edit, Head, LaneAction, LaneActionKind,
 };
 pub use server::{AdminError, AdminServer, AdminSettings};
 pub use token::{ControlFile, Token, TokenError};

@@ -130,3 +130,18 @@ impl BulkAct {
     /// Bytes in the name of a request.
     pub const REQUEST_BYTES_MAX: usize = 64;
 }
+
+/// What goes with a corrected copy of a message, whose bytes are the body of the request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Edit {
+    /// Names of destinations with commas between them; none: to all of the interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destinations: Option<String>,
+    /// Why, for the record.
+    #[serde(default)]
+    pub reason: String,
+    /// Who asks, for the record.
+    #[serde(default)]
+    pub author: String,
+}

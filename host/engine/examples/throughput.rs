@@ -220,6 +220,10 @@ impl Store for Counting {
         Ok(Vec::new())
     }
 
+    async fn list_edits(&self, _id: MessageId) -> Result<Vec<MessageId>, StoreError> {
+        Ok(Vec::new())
+    }
+
     async fn list_destination_actions(
         &self,
         _destination: DestinationId,

@@ -8,7 +8,10 @@ mod apply;
 use std::time::Duration;
 
 use portway_model::{DestinationId, Failure, InterfaceId, code};
-use portway_store::{Action, ActionKind, ActionOutcome, DestinationAction, Durability, ErrorKind};
+use portway_store::{
+    Action, ActionKind, ActionOutcome, DestinationAction, Durability, Edited, ErrorKind, NewMessage, Origin,
+    OriginKind,
+};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -16,7 +19,7 @@ use crate::committer::{Batch, Committer};
 use crate::completer::{Completer, StoreRoom};
 use crate::dispatcher::{Ctx, Dispatcher, Starts};
 use crate::drain::{AfterDrain, DrainOrder, DrainStatus};
-use crate::event::{ActError, Effect, EngineError, Event, Submission, Ticket};
+use crate::event::{ActError, Edit, Effect, EngineError, Event, Submission, Ticket};
 use crate::fact::Fact;
 use crate::fate::Fate;
 use crate::gate::Gate;
@@ -417,10 +420,15 @@ impl Core {
         let limits = &self.layout.limits;
         let room = Room { messages: limits.batch_messages_max, bytes: limits.batch_bytes_max };
         for taken in self.intake.take(room) {
-            if self.layout.is_strict(taken.source) {
+            // An operator's word must survive what a message survives.
+            if self.layout.is_strict(taken.source) || taken.edit.is_some() {
                 batch.durability = Durability::Strict;
             }
             if let Some(message) = self.layout.message(taken.source, taken.received_at, taken.draft) {
+                let message = match taken.edit {
+                    Some(edit) => edited(message, *edit),
+                    None => message,
+                };
                 batch.messages.push((taken.seat, message));
             }
         }
@@ -485,6 +493,16 @@ impl Core {
         };
         act(&mut self.dispatcher, &mut ctx, &mut self.out);
     }
+}
+
+/// A corrected copy: linked to its original, for the destinations it is meant for.
+fn edited(mut message: NewMessage, edit: Edit) -> NewMessage {
+    let Edit { of, destinations, author, reason } = edit;
+    if let Some(only) = destinations {
+        message.deliveries.retain(|delivery| only.contains(&delivery.destination));
+    }
+    let origin = Some(Origin { message: of, kind: OriginKind::Edit });
+    NewMessage { origin, edited: Some(Box::new(Edited { author, reason })), ..message }
 }
 
 impl IntakeCounts {

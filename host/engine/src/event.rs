@@ -39,8 +39,23 @@ pub struct Submission {
     pub came_at: Duration,
     /// At least one.
     pub drafts: Vec<Draft>,
+    /// The only draft is a corrected copy.
+    pub edit: Option<Box<Edit>>,
     /// Held until all of them are answered.
     pub permit: Permit,
+}
+
+/// What a corrected copy is made of, and where it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The original.
+    pub of: MessageId,
+    /// None: to every destination of its interface.
+    pub destinations: Option<Vec<DestinationId>>,
+    /// Who corrected it, for the record.
+    pub author: String,
+    /// Why, for the record.
+    pub reason: String,
 }
 
 /// What happened.

@@ -7,7 +7,7 @@ use portway_store::{Action, ActionKind, ActionOutcome, DeliveryView, Destination
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::drain::DrainOrder;
-use crate::event::{ActError, EngineError};
+use crate::event::{ActError, Edit, EngineError};
 use crate::fate::Fate;
 use crate::gate::{Gate, GateError};
 use crate::inbox::{Inbox, Letter};
@@ -56,6 +56,28 @@ impl EngineHandle {
         received_at: Timestamp,
         drafts: Vec<Draft>,
     ) -> Vec<Fate> {
+        self.hand_over(interface, received_at, drafts, None).await
+    }
+
+    /// Stores a corrected copy of a message in an interface, as [`EngineHandle::submit`] does.
+    pub async fn edit(
+        &self,
+        interface: InterfaceId,
+        received_at: Timestamp,
+        draft: Draft,
+        edit: Edit,
+    ) -> Fate {
+        let fates = self.hand_over(interface, received_at, vec![draft], Some(Box::new(edit))).await;
+        fates.into_iter().next().unwrap_or_else(Fate::stopped)
+    }
+
+    async fn hand_over(
+        &self,
+        interface: InterfaceId,
+        received_at: Timestamp,
+        drafts: Vec<Draft>,
+        edit: Option<Box<Edit>>,
+    ) -> Vec<Fate> {
         let count = drafts.len();
         if count == 0 {
             return Vec::new();
@@ -66,7 +88,7 @@ impl EngineHandle {
         };
         let (reply, answer) = oneshot::channel();
         let came_at = self.clock.monotonic();
-        if !self.inbox.push(Letter { interface, received_at, came_at, drafts, permit, reply }) {
+        if !self.inbox.push(Letter { interface, received_at, came_at, drafts, edit, permit, reply }) {
             return vec![Fate::stopped(); count];
         }
         answer.await.unwrap_or_else(|_| vec![Fate::stopped(); count])

@@ -9,6 +9,7 @@ use std::time::Duration;
 use portway_model::{Draft, InterfaceId, Timestamp};
 use tokio::sync::{Notify, oneshot};
 
+use crate::event::Edit;
 use crate::fate::Fate;
 use crate::gate::Permit;
 
@@ -20,6 +21,8 @@ pub(crate) struct Letter {
     /// By the monotonic clock.
     pub came_at: Duration,
     pub drafts: Vec<Draft>,
+    /// The only draft is a corrected copy.
+    pub edit: Option<Box<Edit>>,
     pub permit: Permit,
     pub reply: oneshot::Sender<Vec<Fate>>,
 }
@@ -103,7 +106,15 @@ mod tests {
         let permit = Gate::new(10, [InterfaceId(1)]).admit(InterfaceId(1), 1).unwrap();
         let (reply, _) = oneshot::channel();
         let (received_at, came_at) = (Timestamp(0), Duration::ZERO);
-        Letter { interface: InterfaceId(1), received_at, came_at, drafts: Vec::new(), permit, reply }
+        Letter {
+            interface: InterfaceId(1),
+            received_at,
+            came_at,
+            drafts: Vec::new(),
+            edit: None,
+            permit,
+            reply,
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::vec;
 
 use portway_model::{Draft, Timestamp};
 
-use crate::event::{Submission, Ticket};
+use crate::event::{Edit, Submission, Ticket};
 use crate::fate::Fate;
 use crate::gate::Permit;
 
@@ -42,6 +42,7 @@ struct Waiting {
     next: Seat,
     received_at: Timestamp,
     drafts: vec::IntoIter<Draft>,
+    edit: Option<Box<Edit>>,
 }
 
 #[derive(Debug)]
@@ -60,6 +61,7 @@ pub(crate) struct Taken {
     pub source: usize,
     pub received_at: Timestamp,
     pub draft: Draft,
+    pub edit: Option<Box<Edit>>,
 }
 
 /// What a batch may still take.
@@ -97,7 +99,7 @@ impl Intake {
     }
 
     pub fn push(&mut self, source: usize, submission: Submission) {
-        let Submission { ticket, received_at, drafts, permit, .. } = submission;
+        let Submission { ticket, received_at, drafts, edit, permit, .. } = submission;
         let expected = drafts.len();
         let Some(queue) = self.sources.get_mut(source) else { return };
         let waiter = Waiter { ticket, fates: vec![None; expected], missing: expected, _permit: permit };
@@ -112,7 +114,7 @@ impl Intake {
             self.turns.push_back(source);
         }
         let next = Seat { waiter: number, index: 0 };
-        queue.push_back(Waiting { next, received_at, drafts: drafts.into_iter() });
+        queue.push_back(Waiting { next, received_at, drafts: drafts.into_iter(), edit });
         self.waiting += expected;
         self.submissions += 1;
     }
@@ -177,7 +179,8 @@ impl Intake {
 fn take_one(source: usize, queue: &mut VecDeque<Waiting>) -> Option<Taken> {
     let front = queue.front_mut()?;
     let draft = front.drafts.next()?;
-    let taken = Taken { seat: front.next, source, received_at: front.received_at, draft };
+    let (received_at, edit) = (front.received_at, front.edit.take());
+    let taken = Taken { seat: front.next, source, received_at, draft, edit };
     front.next.index += 1;
     if front.drafts.len() == 0 {
         queue.pop_front();
@@ -207,6 +210,7 @@ mod tests {
             received_at: Timestamp(0),
             came_at: std::time::Duration::ZERO,
             drafts: bodies.iter().map(draft).collect(),
+            edit: None,
             permit: gate.admit(InterfaceId(1), 1).unwrap(),
         }
     }

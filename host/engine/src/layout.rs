@@ -123,6 +123,7 @@ impl Layout {
             dedupe: settings.dedupe_window.filter(|_| draft.dedupe.is_some()).map(DedupeWindow),
             draft,
             origin: None,
+            edited: None,
             deliveries,
         })
     }

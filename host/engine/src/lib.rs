@@ -27,7 +27,9 @@ mod time;
 
 pub use crate::core::{Core, LastEnd};
 pub use drain::{AfterDrain, DrainOrder, DrainStatus};
-pub use event::{ActError, Effect, EngineError, Event, Read, ReadAnswer, ReadId, RunId, Submission, Ticket};
+pub use event::{
+    ActError, Edit, Effect, EngineError, Event, Read, ReadAnswer, ReadId, RunId, Submission, Ticket,
+};
 pub use fact::{DestinationName, Fact};
 pub use fate::Fate;
 pub use gate::{Gate, GateError, Permit};

@@ -164,9 +164,9 @@ impl EngineTask {
 
     fn submit(&mut self, letter: Letter) {
         let ticket = self.ticket();
-        let Letter { interface, received_at, came_at, drafts, permit, reply } = letter;
+        let Letter { interface, received_at, came_at, drafts, edit, permit, reply } = letter;
         self.submits.insert(ticket, reply);
-        let submission = Submission { ticket, interface, received_at, came_at, drafts, permit };
+        let submission = Submission { ticket, interface, received_at, came_at, drafts, edit, permit };
         let now = self.now();
         self.core.handle(Event::Submit(submission), now);
     }

@@ -170,6 +170,23 @@ impl Client {
         self.post(&format!("/api/v1/messages/{id}/{verb}"), act).await
     }
 
+    /// Stores a corrected copy of a message.
+    pub async fn edit(
+        &self,
+        id: MessageId,
+        edit: &params::Edit,
+        body: Bytes,
+    ) -> Result<views::Edited, ClientError> {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.append_pair("reason", &edit.reason).append_pair("author", &edit.author);
+        if let Some(destinations) = &edit.destinations {
+            query.append_pair("destinations", destinations);
+        }
+        let path = format!("/api/v1/messages/{id}/edit?{}", query.finish());
+        let body = self.send(Method::POST, &path, body).await?;
+        serde_json::from_slice(&body).map_err(ClientError::Answer)
+    }
+
     /// `verb` is `resend` or `dismiss`.
     pub async fn act_on_many(
         &self,

@@ -1,7 +1,7 @@
 //! Storing messages, their bodies and their deliveries.
 
 use portway_model::{DeliveryState, MessageStatus, Timestamp};
-use portway_store::{MessageOutcome, NewMessage, Origin, OriginKind};
+use portway_store::{Edited, MessageOutcome, NewMessage, Origin, OriginKind};
 use rusqlite::{Connection, params};
 
 use crate::body::Ahead;
@@ -72,6 +72,7 @@ pub(crate) fn insert(
         numbered.push(Numbered { id: *last_id, new, seen: dedupe::look_up(connection, new, *last_id, now)? });
     }
     insert_messages(connection, &numbered, ahead, now)?;
+    record_edits(connection, &numbered, now)?;
     insert_deliveries(connection, &numbered, now)?;
     Ok(numbered.iter().map(Numbered::outcome).collect())
 }
@@ -114,6 +115,20 @@ fn insert_messages(
         if !message.is_duplicate() && body_id.is_none() {
             insert_body.execute(params![id, new.body().as_ref()])?;
         }
+    }
+    Ok(())
+}
+
+const RECORD_EDIT: &str =
+    "INSERT INTO message_actions (message_id, at, action, author, reason) VALUES (?, ?, ?, ?, ?)";
+
+/// Who corrected which message stands with that message.
+fn record_edits(connection: &Connection, messages: &[Numbered<'_>], now: Timestamp) -> rusqlite::Result<()> {
+    for message in messages {
+        let (Some(edited), Some((origin, _))) = (&message.new.edited, message.origin()) else { continue };
+        let Edited { author, reason } = edited.as_ref();
+        let mut record = connection.prepare_cached(RECORD_EDIT)?;
+        record.execute(params![origin, stored(now.0), Edited::ACTION.1, author, reason])?;
     }
     Ok(())
 }

@@ -154,6 +154,10 @@ impl Store for SqliteStore {
         self.readers.read(move |reader| view::list_actions(reader, id)).await
     }
 
+    async fn list_edits(&self, id: MessageId) -> Result<Vec<MessageId>, StoreError> {
+        self.readers.read(move |reader| view::list_edits(reader, id)).await
+    }
+
     async fn list_destination_actions(
         &self,
         destination: DestinationId,

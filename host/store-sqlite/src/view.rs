@@ -250,6 +250,13 @@ pub(crate) fn list_actions(connection: &Connection, id: MessageId) -> Result<Vec
     })
 }
 
+const EDITS: &str = "SELECT id FROM messages INDEXED BY messages_edited
+    WHERE origin_id = ? AND origin_kind = 4 ORDER BY id";
+
+pub(crate) fn list_edits(connection: &Connection, id: MessageId) -> Result<Vec<MessageId>, StoreError> {
+    rows(connection, "list corrected copies", EDITS, [stored(id.0)], |row| number::message(int(row, 0)?))
+}
+
 fn attributes(row: &Row<'_>, column: usize) -> Result<Attributes, StoreError> {
     Attributes::from_bytes(blob(row, column)?).map_err(|_| damaged("attributes cannot be read"))
 }

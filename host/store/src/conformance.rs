@@ -54,7 +54,8 @@ macro_rules! conformance_cases {
                 dedupe_keys_belong_to_their_interface
                 doubt_quarantines_at_once
                 a_message_without_deliveries_is_finished
-                a_refused_row_stores_nothing;
+                a_refused_row_stores_nothing
+                a_corrected_copy_and_its_original_know_each_other;
             results:
                 a_sent_delivery_finishes_its_message
                 the_status_of_a_message_follows_its_deliveries

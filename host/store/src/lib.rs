@@ -22,6 +22,6 @@ pub use read::{
 pub use store::{Maintenance, Registered, Registration, Store, Topology};
 pub use write::{
     Action, ActionKind, ActionOutcome, Attempted, DedupeWindow, DeliveryResult, DestinationAction,
-    DestinationActionKind, Durability, MessageOutcome, NewDelivery, NewMessage, Origin, OriginKind,
+    DestinationActionKind, Durability, Edited, MessageOutcome, NewDelivery, NewMessage, Origin, OriginKind,
     ResultOutcome, Settled, Suspect, WriteBatch, WriteOutcome,
 };

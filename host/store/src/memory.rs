@@ -263,6 +263,10 @@ impl Store for MemoryStore {
         self.call(Call::ListActions, |inner| Ok(inner.live.list_actions(id))).await
     }
 
+    async fn list_edits(&self, id: MessageId) -> Result<Vec<MessageId>, StoreError> {
+        self.call(Call::ListEdits, |inner| Ok(inner.live.list_edits(id))).await
+    }
+
     async fn list_destination_actions(
         &self,
         destination: DestinationId,

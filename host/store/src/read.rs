@@ -82,7 +82,7 @@ pub struct MessageView {
     pub body_bytes: u64,
     /// The message it came from or repeats.
     pub origin: Option<MessageId>,
-    /// `route`, `duplicate` or `conflict`, where there is an origin.
+    /// `route`, `duplicate`, `conflict` or `edit`, where there is an origin.
     pub origin_kind: Option<&'static str>,
 }
 
@@ -121,7 +121,7 @@ pub struct AttemptView {
 pub struct ActionView {
     pub at: Timestamp,
     pub destination: Option<DestinationId>,
-    /// `resend`, `dismiss` or `retry`.
+    /// `resend`, `dismiss`, `retry` or `edit`.
     pub action: &'static str,
     pub author: String,
     pub reason: String,

@@ -109,6 +109,9 @@ pub trait Store: Send + Sync + 'static {
     /// What operators did to it, in order.
     async fn list_actions(&self, id: MessageId) -> Result<Vec<ActionView>, StoreError>;
 
+    /// The corrected copies that were made of it, oldest first.
+    async fn list_edits(&self, id: MessageId) -> Result<Vec<MessageId>, StoreError>;
+
     /// What operators did to a destination, newest first, at most [`DestinationActionView::KEPT_MAX`].
     async fn list_destination_actions(
         &self,

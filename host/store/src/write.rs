@@ -48,6 +48,8 @@ pub struct NewMessage {
     /// None: the dedupe key is stored but not looked up.
     pub dedupe: Option<DedupeWindow>,
     pub origin: Option<Origin>,
+    /// Who made it of its origin, where a person did: recorded there.
+    pub edited: Option<Box<Edited>>,
     /// Where to, and in which lane. With `draft.doubt` they are stored as quarantined.
     pub deliveries: Vec<NewDelivery>,
 }
@@ -70,6 +72,18 @@ pub struct Origin {
     pub kind: OriginKind,
 }
 
+/// Who made a corrected copy of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edited {
+    pub author: String,
+    pub reason: String,
+}
+
+impl Edited {
+    /// What the record of the original calls it, and its number as stored.
+    pub const ACTION: (&str, u8) = ("edit", 4);
+}
+
 /// How a message came from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OriginKind {
@@ -79,6 +93,8 @@ pub enum OriginKind {
     Duplicate,
     /// Same dedupe key, other body: stored and delivered, and marked with this.
     Conflict,
+    /// A person corrected it.
+    Edit,
 }
 
 /// What became of a new message.
@@ -236,6 +252,7 @@ impl OriginKind {
             OriginKind::Route => "route",
             OriginKind::Duplicate => "duplicate",
             OriginKind::Conflict => "conflict",
+            OriginKind::Edit => "edit",
         }
     }
 
@@ -245,6 +262,7 @@ impl OriginKind {
             OriginKind::Route => 1,
             OriginKind::Duplicate => 2,
             OriginKind::Conflict => 3,
+            OriginKind::Edit => 4,
         }
     }
 
@@ -254,6 +272,7 @@ impl OriginKind {
             1 => Some(OriginKind::Route),
             2 => Some(OriginKind::Duplicate),
             3 => Some(OriginKind::Conflict),
+            4 => Some(OriginKind::Edit),
             _ => None,
         }
     }
@@ -284,6 +303,7 @@ impl ActionKind {
             1 => "resend",
             2 => "dismiss",
             3 => "retry",
+            4 => Edited::ACTION.0,
             _ => "unknown",
         }
     }

@@ -28,7 +28,7 @@ struct Sabotage {
     wrong: &'static str,
 }
 
-const SABOTAGES: [Sabotage; 18] = [
+const SABOTAGES: [Sabotage; 20] = [
     Sabotage {
         does: "acknowledges before the flush",
         file: "host/engine/src/core.rs",
@@ -136,6 +136,18 @@ const SABOTAGES: [Sabotage; 18] = [
         file: "host/engine/src/dispatcher/lane.rs",
         right: "self.dropping == 0",
         wrong: "self.dropping < u32::MAX",
+    },
+    Sabotage {
+        does: "sends again what may have arrived and may not twice",
+        file: "host/engine/src/dispatcher/pick.rs",
+        right: "Guarantee::AtMostOnce => 2,",
+        wrong: "Guarantee::AtMostOnce => 3,",
+    },
+    Sabotage {
+        does: "sends what may not be sent twice before that is on disk",
+        file: "host/engine/src/completer.rs",
+        right: "self.flushes_suspects |= guarantee == Guarantee::AtMostOnce;",
+        wrong: "self.flushes_suspects |= guarantee != guarantee;",
     },
 ];
 

@@ -27,7 +27,7 @@ pub struct Message {
     pub body_bytes: u64,
     /// The message it came from or repeats.
     pub origin: Option<MessageId>,
-    /// `route`, `duplicate` or `conflict`.
+    /// `route`, `duplicate`, `conflict` or `edit`.
     pub origin_kind: Option<String>,
 }
 
@@ -40,6 +40,9 @@ pub struct MessageDetail {
     pub deliveries: Vec<Delivery>,
     pub attempts: Vec<Attempt>,
     pub actions: Vec<ActionRecord>,
+    /// Corrected copies that were made of it.
+    #[serde(default)]
+    pub edits: Vec<MessageId>,
 }
 
 /// A delivery.
@@ -74,7 +77,7 @@ pub struct Attempt {
 pub struct ActionRecord {
     pub at: Time,
     pub destination: Option<String>,
-    /// `resend`, `dismiss` or `retry`.
+    /// `resend`, `dismiss`, `retry` or `edit`.
     pub action: String,
     pub author: String,
     pub reason: String,
@@ -119,4 +122,13 @@ pub struct BulkItem {
     pub repeated: bool,
     /// Why nothing was done.
     pub error: Option<Reason>,
+}
+
+/// A corrected copy that was stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edited {
+    /// The copy.
+    pub message: MessageId,
+    /// The original.
+    pub of: MessageId,
 }

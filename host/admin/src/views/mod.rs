@@ -7,7 +7,7 @@ mod time;
 
 pub use destination::{DestinationActionDone, DestinationActionRecord, Pause};
 pub use message::{
-    ActionDone, ActionRecord, Attempt, Backup, BulkDone, BulkItem, Delivery, Message, MessageDetail,
+    ActionDone, ActionRecord, Attempt, Backup, BulkDone, BulkItem, Delivery, Edited, Message, MessageDetail,
     MessagePage,
 };
 pub use status::{

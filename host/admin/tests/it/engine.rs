@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use portway_admin::views::{self, Time};
 use portway_admin::{
-    Action, BulkAction, Control, ControlError, ControlErrorKind, DestinationAction, DrainOrder, LaneAction,
-    params,
+    Action, BulkAction, Control, ControlError, ControlErrorKind, DestinationAction, DrainOrder, Edit,
+    LaneAction, params,
 };
 use portway_model::{DeliveryState, MessageId, MessageStatus, Timestamp};
 
@@ -162,6 +162,7 @@ impl Control for Engine {
             deliveries: vec![delivery],
             attempts: Vec::new(),
             actions: Vec::new(),
+            edits: Vec::new(),
         }))
     }
 
@@ -183,6 +184,11 @@ impl Control for Engine {
             action: action.kind.as_str().into(),
             destinations: vec!["api".into()],
         })
+    }
+
+    async fn edit(&self, edit: Edit) -> Result<views::Edited, ControlError> {
+        self.note(format!("{edit:?}"));
+        Ok(views::Edited { message: MessageId(43), of: edit.message })
     }
 
     async fn act_all(&self, bulk: BulkAction) -> Result<Vec<views::BulkItem>, ControlError> {

@@ -208,3 +208,25 @@ async fn many_messages_are_resent_or_dismissed_by_a_list_or_a_search() {
     assert!(asked[2].contains("Dismiss") && asked[2].contains("MessageId(42)"), "{asked:?}");
     api.stop().await;
 }
+
+#[tokio::test]
+async fn a_corrected_copy_is_taken_up_to_the_size_of_a_message() {
+    let api = Api::start().await;
+    let line = "POST /api/v1/messages/42/edit?reason=typo&author=ann&destinations=api,file";
+    // Larger than any other request may be.
+    let (code, _, body) = api.send(line, &"x".repeat(90_000)).await;
+    assert_eq!((code, parse::<views::Edited>(&body).message.0), (200, 43), "{body}");
+    for (line, bytes, wanted) in [
+        ("POST /api/v1/messages/42/edit", 100_001, (413, "too-large")),
+        ("POST /api/v1/messages/42/edit", 0, (422, "invalid")),
+        ("POST /api/v1/messages/42/edit?raeson=x", 1, (422, "invalid")),
+        ("POST /api/v1/messages/x/edit", 1, (422, "invalid")),
+    ] {
+        let (code, _, body) = api.send(line, &"x".repeat(bytes)).await;
+        assert_eq!((code, parse::<views::Error>(&body).code.as_str()), wanted, "{line} {bytes}");
+    }
+    let asked = api.engine.asked();
+    assert_eq!(asked.len(), 1);
+    assert!(asked[0].contains("Some([\"api\", \"file\"])") && asked[0].contains("\"ann\""));
+    api.stop().await;
+}

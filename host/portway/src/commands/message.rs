@@ -1,6 +1,7 @@
 //! `portway message`: list, show, resend, dismiss.
 
 use std::fmt::Write;
+use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Subcommand, ValueEnum};
@@ -29,6 +30,10 @@ enum Command {
     Resend(ActArgs),
     /// Decides that a message is not to be sent.
     Dismiss(DismissArgs),
+    /// Stores a corrected copy of a message and sends that; the original stays as it is.
+    ///
+    /// The copy has the key and the attributes of the original.
+    Edit(EditArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -108,6 +113,23 @@ struct DismissArgs {
     reason: String,
 }
 
+#[derive(Debug, clap::Args)]
+struct EditArgs {
+    #[command(flatten)]
+    project: ProjectArgs,
+    /// The original.
+    id: u64,
+    /// A file with the corrected bytes.
+    #[arg(long, value_name = "FILE")]
+    body: PathBuf,
+    /// Only to this destination; may be given several times. Otherwise to all of its interface.
+    #[arg(long, value_name = "NAME")]
+    destination: Vec<String>,
+    /// Why, for the record.
+    #[arg(long, default_value = "")]
+    reason: String,
+}
+
 /// Which messages something is done to.
 #[derive(Debug, clap::Args)]
 struct ManyArgs {
@@ -131,6 +153,7 @@ pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
         Command::List(args) => list(args, output).await?,
         Command::Show(args) => show_one(args, output).await?,
         Command::Resend(ActArgs { many, reason }) => return act(many, "resend", reason, output).await,
+        Command::Edit(args) => edit(args, output).await?,
         Command::Dismiss(DismissArgs { many, reason }) => return act(many, "dismiss", reason, output).await,
     }
     Ok(Exit::Done)
@@ -143,6 +166,16 @@ async fn list(args: ListArgs, output: &mut Output) -> anyhow::Result<()> {
     if let (Format::Text, Some(next)) = (output.format(), page.next) {
         output.note(format!("there are more: `--before {next}`"));
     }
+    Ok(())
+}
+
+async fn edit(args: EditArgs, output: &mut Output) -> anyhow::Result<()> {
+    let client = Client::of_project(&args.project.project)?;
+    let body = std::fs::read(&args.body).with_context(|| format!("cannot read `{}`", args.body.display()))?;
+    let destinations = (!args.destination.is_empty()).then(|| args.destination.join(","));
+    let edit = params::Edit { destinations, reason: args.reason, author: author() };
+    let done = client.edit(MessageId(args.id), &edit, body.into()).await?;
+    output.data(&done, |done| format!("message {} is the corrected copy of {}", done.message, done.of))?;
     Ok(())
 }
 
@@ -225,7 +258,7 @@ fn origin(message: &views::Message) -> String {
 }
 
 fn show_detail(detail: &views::MessageDetail) -> String {
-    let views::MessageDetail { message, attributes, deliveries, attempts, actions } = detail;
+    let views::MessageDetail { message, attributes, deliveries, attempts, actions, edits } = detail;
     let mut text = format!("message {} of {}: {}\n", message.id, message.interface, message.status);
     let _ = writeln!(text, "  received {}, stored {}", message.received_at, message.stored_at);
     let optional = [
@@ -241,6 +274,9 @@ fn show_detail(detail: &views::MessageDetail) -> String {
     }
     let _ =
         writeln!(text, "  {}: `portway message show {} --body`", show::bytes(message.body_bytes), message.id);
+    for copy in edits {
+        let _ = writeln!(text, "  corrected as message {copy}");
+    }
     for (name, value) in attributes {
         let _ = writeln!(text, "  {name}: {value}");
     }

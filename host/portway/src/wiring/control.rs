@@ -12,7 +12,7 @@ use bytes::Bytes;
 use portway_admin::views::{self, Time};
 use portway_admin::{
     Action, ActionKind, BulkAction, Control, ControlError, ControlErrorKind, DestinationAction,
-    DestinationActionKind, DrainOrder, LaneAction, LaneActionKind, params,
+    DestinationActionKind, DrainOrder, Edit, LaneAction, LaneActionKind, params,
 };
 use portway_config::{DestinationSettings, InterfaceSettings, Project};
 use portway_engine::ports::Clock;
@@ -23,6 +23,7 @@ use portway_store::{ActionOutcome, ListMessages, MessageView, QueueView, Store, 
 use portway_store_sqlite::SqliteStore;
 
 mod bulk;
+mod edit;
 mod lane;
 
 use super::clock::SystemClock;
@@ -237,6 +238,7 @@ impl Control for EngineControl {
             deliveries: deliveries.into_iter().map(|one| delivery(name(one.destination), one)).collect(),
             attempts: attempts.into_iter().map(|one| attempt(name(one.destination), one)).collect(),
             actions: actions.into_iter().map(|one| action_record(one.destination.map(name), one)).collect(),
+            edits: self.store.list_edits(id).await.map_err(unavailable)?,
         }))
     }
 
@@ -281,6 +283,10 @@ impl Control for EngineControl {
                 Err(conflict(code::NO_BODY, format!("message {} has no body any more", view.id)))
             }
         }
+    }
+
+    async fn edit(&self, edit: Edit) -> Result<views::Edited, ControlError> {
+        self.store_edit(edit).await
     }
 
     async fn act_all(&self, bulk: BulkAction) -> Result<Vec<views::BulkItem>, ControlError> {

@@ -14,7 +14,7 @@ use portway::output::{Exit, Format, Output};
 use portway_admin::views::{self, Time};
 use portway_admin::{
     Action, AdminServer, AdminSettings, BulkAction, Control, ControlError, ControlErrorKind,
-    DestinationAction, DrainOrder, LaneAction, params,
+    DestinationAction, DrainOrder, Edit, LaneAction, params,
 };
 use portway_model::{DeliveryState, MessageId, MessageStatus, Timestamp};
 
@@ -61,6 +61,7 @@ impl Running {
             listen: ([127, 0, 0, 1], 0).into(),
             connections_max: 4,
             data_dir: dir.path().join("data"),
+            message_bytes_max: 1_000,
         };
         let server = AdminServer::bind(settings, Arc::new(Engine)).await.unwrap();
         Running { dir, task: tokio::spawn(server.run(std::future::pending())) }
@@ -137,6 +138,7 @@ impl Control for Engine {
                 author: "ann".into(),
                 reason: "patient added".into(),
             }],
+            edits: vec![MessageId(9)],
         };
         Ok((id == MessageId(7)).then_some(detail))
     }
@@ -164,6 +166,10 @@ impl Control for Engine {
         _: &str,
     ) -> Result<Vec<views::DestinationActionRecord>, ControlError> {
         Ok(Vec::new())
+    }
+
+    async fn edit(&self, edit: Edit) -> Result<views::Edited, ControlError> {
+        Ok(views::Edited { message: MessageId(43), of: edit.message })
     }
 
     async fn act_all(&self, _: BulkAction) -> Result<Vec<views::BulkItem>, ControlError> {
@@ -218,16 +224,17 @@ async fn a_message_is_shown_with_all_that_is_known_of_it() {
     check(
         &stdout,
         expect![[r#"
-        message 7 of lab: quarantined
-          received 1970-01-01T00:00:01.000Z, stored 1970-01-01T00:00:01.001Z
-          key P1
-          from route of 5
-          11 B: `portway message show 7 --body`
-          hl7.type: ORU^R01
-          → api: quarantined (1 attempt, round 1) at 1970-01-01T00:00:04.000Z: http-400: \u{1b}[2Jno such patient
-              1970-01-01T00:00:02.000Z attempt 0.1: quarantined after 5 ms: http-400: no such patient
-          1970-01-01T00:00:03.000Z resend by ann at every destination: patient added
-    "#]],
+            message 7 of lab: quarantined
+              received 1970-01-01T00:00:01.000Z, stored 1970-01-01T00:00:01.001Z
+              key P1
+              from route of 5
+              11 B: `portway message show 7 --body`
+              corrected as message 9
+              hl7.type: ORU^R01
+              → api: quarantined (1 attempt, round 1) at 1970-01-01T00:00:04.000Z: http-400: \u{1b}[2Jno such patient
+                  1970-01-01T00:00:02.000Z attempt 0.1: quarantined after 5 ms: http-400: no such patient
+              1970-01-01T00:00:03.000Z resend by ann at every destination: patient added
+        "#]],
     );
     let (_, stdout, _) = running.portway(&["message", "list", "--interface", "lab & co"]).await;
     check(

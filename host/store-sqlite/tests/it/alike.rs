@@ -13,8 +13,8 @@ use portway_model::{
 use portway_store::memory::MemoryStore;
 use portway_store::{
     Action, ActionKind, Attempted, DedupeWindow, DeliveryResult, DestinationAction, DestinationActionKind,
-    Durability, ListMessages, NewDelivery, NewMessage, Registration, Settled, Store, Suspect, Topology,
-    WriteBatch,
+    Durability, Edited, ListMessages, NewDelivery, NewMessage, Origin, OriginKind, Registration, Settled,
+    Store, Suspect, Topology, WriteBatch,
 };
 
 use crate::harness::{Folder, NOW, message};
@@ -59,6 +59,11 @@ fn new_message(dice: &mut Dice, now: Timestamp) -> NewMessage {
     }
     if dice.one_in(9) {
         new.draft.doubt = Some(Failure::new("odd", format!("for reason {}", dice.below(2))));
+    }
+    if dice.one_in(5) {
+        new.origin = Some(Origin { message: MessageId(1 + dice.below(30)), kind: OriginKind::Edit });
+        let (author, reason) = ("ann".into(), "a typing error".into());
+        new.edited = Some(Box::new(Edited { author, reason }));
     }
     let mask = dice.below(1 << DESTINATIONS);
     let to = (0..DESTINATIONS).filter(|n| mask >> n & 1 == 1).map(|n| DestinationId(1 + n as u32));
@@ -165,6 +170,7 @@ async fn told(store: &dyn Store, last: u64, now: Timestamp) -> String {
         told += &format!("{:?}\n", store.list_deliveries(*id).await.unwrap());
         told += &format!("{:?}\n", store.list_attempts(*id).await.unwrap());
         told += &format!("{:?}\n", store.list_actions(*id).await.unwrap());
+        told += &format!("{:?}\n", store.list_edits(*id).await.unwrap());
     }
     told
 }

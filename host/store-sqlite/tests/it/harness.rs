@@ -67,6 +67,7 @@ pub(crate) fn message(body: impl Into<Bytes>) -> NewMessage {
         },
         dedupe: None,
         origin: None,
+        edited: None,
         deliveries,
     }
 }

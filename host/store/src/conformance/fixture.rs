@@ -93,6 +93,7 @@ impl Fixture {
             },
             dedupe: None,
             origin: None,
+            edited: None,
             deliveries: vec![delivery(self.x, 0)],
         }
     }

@@ -11,8 +11,8 @@ use portway_model::{
 
 use crate::{
     Action, ActionKind, ActionOutcome, ActionView, AttemptView, DeliveryResult, DestinationActionView,
-    MessageOutcome, NewMessage, Numbers, Origin, OriginKind, ResultOutcome, Settled, StoreError, Suspect,
-    Topology, WriteBatch, WriteOutcome,
+    Edited, MessageOutcome, NewMessage, Numbers, Origin, OriginKind, ResultOutcome, Settled, StoreError,
+    Suspect, Topology, WriteBatch, WriteOutcome,
 };
 
 /// Everything a store holds.
@@ -139,6 +139,15 @@ impl State {
             origin,
         };
         self.messages.insert(id, message);
+        if let (Some(edited), Some(origin)) = (&new.edited, origin) {
+            self.actions.entry(origin.message).or_default().push(ActionView {
+                at: now,
+                destination: None,
+                action: Edited::ACTION.0,
+                author: edited.author.clone(),
+                reason: edited.reason.clone(),
+            });
+        }
         if !duplicate {
             self.store_deliveries(id, new, now);
         }

@@ -6,8 +6,8 @@ use portway_model::{AttemptNo, DeliveryState, DestinationId, Lane, MessageId, Ro
 
 use super::state::{Message, State};
 use crate::{
-    ActionView, AttemptView, DeliveryView, LaneHead, ListMessages, MessageView, Page, Pending, QueueView,
-    StoredMessage,
+    ActionView, AttemptView, DeliveryView, LaneHead, ListMessages, MessageView, Origin, OriginKind, Page,
+    Pending, QueueView, StoredMessage,
 };
 
 type Queue = BTreeSet<(DestinationId, Lane, MessageId)>;
@@ -127,6 +127,11 @@ impl State {
 
     pub(super) fn list_actions(&self, id: MessageId) -> Vec<ActionView> {
         self.actions.get(&id).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn list_edits(&self, id: MessageId) -> Vec<MessageId> {
+        let of = Some(Origin { message: id, kind: OriginKind::Edit });
+        self.messages.iter().filter(|(_, message)| message.origin == of).map(|(id, _)| *id).collect()
     }
 
     fn apart(&self, destination: DestinationId) -> impl Iterator<Item = Pending> {

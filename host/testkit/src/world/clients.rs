@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use portway_engine::{Event, Fate, Submission, Ticket};
-use portway_model::{Draft, Key};
+use portway_engine::{Edit, Event, Fate, Submission, Ticket};
+use portway_model::{Draft, Key, MessageId};
 use rand::RngExt;
 
 use super::{Phase, Task, World};
 use crate::auditor::Death;
-use crate::content::{self, Content};
+use crate::content::{self, Content, Kind};
 
 /// One connection.
 #[derive(Debug)]
@@ -65,9 +65,36 @@ impl World {
                     client.unsure.clone_from(&drafts);
                 }
                 let (received_at, came_at) = (self.now().wall, self.now().monotonic);
-                self.submit(Submission { ticket, interface, received_at, came_at, drafts, permit });
+                self.submit(Submission {
+                    ticket,
+                    interface,
+                    received_at,
+                    came_at,
+                    drafts,
+                    edit: None,
+                    permit,
+                });
             }
         }
+    }
+
+    /// An operator corrects a message.
+    pub(super) fn edit(&mut self, of: MessageId) {
+        let Some(shadow) = self.auditor.messages.get(&of) else { return };
+        let (interface, destinations) = (shadow.interface, shadow.duties.keys().copied().collect::<Vec<_>>());
+        let only = destinations.into_iter().filter(|_| self.rng.random_bool(0.7)).collect();
+        self.contents += 1;
+        let draft = content::draft(Content(self.contents), Kind::Plain, None, &mut self.rng);
+        let Ok(permit) = self.gate.admit(interface, draft.body.len()) else { return };
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        let drafts = vec![draft];
+        self.auditor.submitted(ticket, (interface, self.is_draining), &drafts, false);
+        let destinations = self.rng.random_bool(0.5).then_some(only);
+        let (author, reason) = ("the operator".into(), "a simulation".into());
+        let edit = Some(Box::new(Edit { of, destinations, author, reason }));
+        let (received_at, came_at) = (self.now().wall, self.now().monotonic);
+        self.submit(Submission { ticket, interface, received_at, came_at, drafts, edit, permit });
     }
 
     fn submit(&mut self, submission: Submission) {

@@ -19,7 +19,8 @@ impl World {
         if self.core.is_none() {
             return;
         }
-        match self.rng.random_range(0..14) {
+        match self.rng.random_range(0..15) {
+            14 => self.edit(message),
             12.. => self.act(message, ActionKind::Retry),
             10 => self.drain(),
             11 => self.order_drain(DrainOrder::Cancel),

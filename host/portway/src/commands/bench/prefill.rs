@@ -121,6 +121,7 @@ fn message(
         },
         dedupe: None,
         origin: None,
+        edited: None,
     }
 }
 

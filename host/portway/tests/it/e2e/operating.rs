@@ -149,3 +149,29 @@ async fn many_messages_are_sent_again_by_one_request_that_does_nothing_twice() {
     let shown = project.portway(&["message", "show", "1"]).await.stdout;
     assert!(shown.matches(" resend by tester at ").count() == 2 && shown.contains("they lost it"), "{shown}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_corrected_copy_goes_where_it_is_meant_for_and_the_original_stays() {
+    let project = Project::new("");
+    project.mllp("lab", "", &(to_file("one", "", "") + &to_file("two", "", "")));
+    let mut engine = project.run().await;
+    Peer::connect(engine.address("lab").await).await.send_all("PWedit", 1..=1).await;
+    engine.sent("lab", "one", 1).await;
+    engine.sent("lab", "two", 1).await;
+    let original = project.portway(&["message", "show", "1", "--body"]).await.stdout;
+    std::fs::write(project.path().join("fixed.hl7"), super::message("PWedit", 77)).unwrap();
+    let file = project.path().join("fixed.hl7").display().to_string();
+    let line = ["message", "edit", "1", "--body", &file, "--destination", "two", "--reason", "wrong ward"];
+    let edited = project.portway(&line).await;
+    assert_eq!(edited.stdout.trim(), "message 2 is the corrected copy of 1", "{edited:?}");
+    engine.sent("lab", "two", 2).await;
+    assert_eq!(project.delivered("two").last().unwrap().sequence, 77);
+    assert_eq!(project.delivered("one").len(), 1);
+    assert_eq!(project.portway(&["message", "show", "1", "--body"]).await.stdout, original);
+    let shown = project.portway(&["message", "show", "1"]).await.stdout;
+    assert!(shown.contains("corrected as message 2") && shown.contains(" edit by tester at "), "{shown}");
+    let copy = project.portway(&["message", "show", "2"]).await.stdout;
+    assert!(copy.contains("from edit of 1"), "{copy}");
+    let missing = project.portway(&["message", "edit", "99", "--body", &file]).await;
+    assert!(missing.code == Some(5) && missing.stderr.contains("no-message"), "{missing:?}");
+}
