@@ -115,6 +115,14 @@ fn check_list(list: &params::ListMessages) -> Result<(), ApiError> {
     if list.destination.is_some() && list.interface.is_none() {
         return Err(ApiError::invalid("`destination` needs `interface`: names are unique within one"));
     }
+    if list.attribute.as_ref().is_some_and(|attribute| !attribute.contains('=')) {
+        return Err(ApiError::invalid("`attribute` is `NAME=VALUE`"));
+    }
+    let texts = [&list.key, &list.attribute, &list.text];
+    let is_long = |text: &String| text.len() > params::ListMessages::TEXT_BYTES_MAX;
+    if texts.into_iter().flatten().any(is_long) {
+        return Err(ApiError::invalid("what is searched for is too long"));
+    }
     Ok(())
 }
 

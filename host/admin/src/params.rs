@@ -3,6 +3,8 @@
 use portway_model::{MessageId, MessageStatus};
 use serde::{Deserialize, Serialize};
 
+use crate::views::Time;
+
 /// Which messages to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,6 +18,21 @@ pub struct ListMessages {
     /// Only with a delivery to this destination; needs `interface`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destination: Option<String>,
+    /// Only with this key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Only with this value of an attribute: `NAME=VALUE`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attribute: Option<String>,
+    /// Only with this text in the value of an attribute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Only stored at this time or later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Time>,
+    /// Only stored before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Time>,
     /// Where the page begins: `next` of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<MessageId>,
@@ -25,6 +42,8 @@ pub struct ListMessages {
 }
 
 impl ListMessages {
+    /// Bytes in a key, an attribute or a text.
+    pub const TEXT_BYTES_MAX: usize = 8_192;
     /// Messages in a page, at most.
     pub const LIMIT_MAX: u32 = 500;
 

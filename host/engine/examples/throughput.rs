@@ -95,6 +95,7 @@ fn settings(destinations: u32) -> EngineSettings {
         tier: Tier(0),
         durability: Durability::Strict,
         dedupe_window: None,
+        search: vec!["key".to_owned()],
         keep: Duration::from_secs(3_600),
         destinations: (1..=destinations).map(destination).collect(),
     };

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use portway_model::{DestinationId, Draft, InterfaceId, Lane, OnQuarantine, Timestamp};
+use portway_model::{DestinationId, Draft, InterfaceId, Lane, OnQuarantine, Term, Timestamp};
 use portway_store::{DedupeWindow, Durability, NewDelivery, NewMessage, Origin, Pause};
 
 use crate::fact::DestinationName;
@@ -120,6 +120,7 @@ impl Layout {
             group: settings.group,
             tier: settings.tier,
             received_at,
+            terms: Term::of_message(&settings.search, draft.key.as_ref(), &draft.attributes),
             dedupe: settings.dedupe_window.filter(|_| draft.dedupe.is_some()).map(DedupeWindow),
             draft,
             origin: None,

@@ -26,6 +26,8 @@ pub struct InterfaceSettings {
     pub durability: Durability,
     /// How long a dedupe key is remembered; none: not looked up.
     pub dedupe_window: Option<Duration>,
+    /// What its messages are found by: `key`, and names of attributes.
+    pub search: Vec<String>,
     /// Finished messages older than this are removed.
     pub keep: Duration,
     pub destinations: Vec<DestinationSettings>,

@@ -219,6 +219,8 @@ codes! {
     DRAINING = "draining";
     /// Nobody knows whether it arrived, and its destination may not send it twice.
     MAY_HAVE_ARRIVED = "may-have-arrived";
+    /// An interface does not make searchable what is searched for.
+    NOT_SEARCHABLE = "not-searchable";
     /// Several lanes are blocked, and none was named.
     LANE_UNCLEAR = "lane-unclear";
     /// Somebody paused the destination.

@@ -13,6 +13,7 @@ pub mod message;
 pub mod outcome;
 pub mod rate;
 pub mod retry;
+pub mod term;
 pub mod time;
 
 pub use attributes::Attributes;
@@ -24,4 +25,5 @@ pub use message::{Draft, Envelope, Key};
 pub use outcome::{Answer, Failure, Later, Output, SendVerdict, TransformVerdict, Trouble};
 pub use rate::{OverRate, Per, Rate, RateLimit};
 pub use retry::{Next, OnQuarantine, RetryPolicy};
+pub use term::Term;
 pub use time::Timestamp;

@@ -138,7 +138,13 @@ impl Client {
         query.append_pair("limit", &list.limit.to_string());
         let cursor = list.cursor.map(|cursor| cursor.to_string());
         let status = list.status.map(|status| status.as_str().to_owned());
+        let (from, to) = (list.from.map(|time| time.to_string()), list.to.map(|time| time.to_string()));
         let given = [
+            ("key", &list.key),
+            ("attribute", &list.attribute),
+            ("text", &list.text),
+            ("from", &from),
+            ("to", &to),
             ("interface", &list.interface),
             ("destination", &list.destination),
             ("status", &status),

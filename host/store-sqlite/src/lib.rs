@@ -25,6 +25,7 @@ mod retention;
 mod schema;
 mod store;
 mod suspect;
+mod term;
 mod thread;
 mod transaction;
 mod view;

@@ -7,6 +7,7 @@ use rusqlite::{Connection, params};
 use crate::body::Ahead;
 use crate::dedupe;
 use crate::number::{given, stored};
+use crate::term;
 
 /// What becomes of a message.
 #[derive(Clone, Copy)]
@@ -112,6 +113,9 @@ fn insert_messages(
             origin.map(|(id, _)| id),
             origin.map(|(_, kind)| kind.number()),
         ])?;
+        if !new.terms.is_empty() {
+            term::insert(connection, *id, &new.terms)?;
+        }
         if !message.is_duplicate() && body_id.is_none() {
             insert_body.execute(params![id, new.body().as_ref()])?;
         }

@@ -6,6 +6,7 @@ use portway_model::{InterfaceId, MessageStatus, Timestamp};
 use rusqlite::{Connection, params};
 
 use crate::number::stored;
+use crate::term;
 
 /// Messages removed in one transaction; the writer is free in between.
 pub(crate) const REMOVED_MAX: u32 = 256;
@@ -88,6 +89,7 @@ const REMOVE: [&str; 8] = [
 ];
 
 fn remove(connection: &Connection, ids: &[i64]) -> rusqlite::Result<()> {
+    ids.iter().try_for_each(|id| term::remove(connection, *id))?;
     for sql in REMOVE {
         let mut remove = connection.prepare_cached(sql)?;
         ids.iter().try_for_each(|id| remove.execute([id]).map(drop))?;

@@ -102,7 +102,10 @@ macro_rules! conformance_cases {
                 messages_are_listed_by_what_is_asked_for
                 what_is_not_there_is_not_listed
                 messages_are_loaded_by_id
-                queues_tell_what_waits;
+                queues_tell_what_waits
+                messages_are_found_by_what_their_interface_makes_searchable
+                messages_are_found_by_time_and_by_text_of_attributes
+                what_was_removed_is_not_found;
             keeping:
                 numbers_are_never_given_twice
                 registering_names_the_same_again_changes_nothing

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use portway_model::{
     Answer, AttemptNo, DeliveryState, DestinationId, Draft, Failure, GroupId, InterfaceId, Lane, MessageId,
-    Round, Tier, Timestamp,
+    Round, Term, Tier, Timestamp,
 };
 
 /// What has to be on disk when a write returns.
@@ -50,6 +50,8 @@ pub struct NewMessage {
     pub origin: Option<Origin>,
     /// Who made it of its origin, where a person did: recorded there.
     pub edited: Option<Box<Edited>>,
+    /// What it is found by.
+    pub terms: Vec<Term>,
     /// Where to, and in which lane. With `draft.doubt` they are stored as quarantined.
     pub deliveries: Vec<NewDelivery>,
 }

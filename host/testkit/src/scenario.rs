@@ -130,6 +130,7 @@ impl Interface {
             tier: Tier(0),
             durability: self.durability,
             dedupe_window: self.dedupe_window,
+            search: vec!["key".to_owned()],
             keep: self.keep,
             destinations: pairs.map(|(destination, id)| destination.settings(*id)).collect(),
         }

@@ -46,6 +46,12 @@ async fn messages_are_listed_shown_and_handed_out() {
     assert!(
         asked.contains("Some(Quarantined)") && asked.contains("MessageId(99)") && asked.contains("limit: 2")
     );
+    let search = "key=P1&attribute=hl7.control-id%3D17&text=ward&from=1970-01-01T00:00:09.000Z";
+    assert_eq!(api.send(&format!("GET /api/v1/messages?{search}"), "").await.0, 200);
+    let asked = api.engine.asked().remove(1);
+    for part in ["Some(\"P1\")", "hl7.control-id=17", "ward", "Time(Timestamp(9000))"] {
+        assert!(asked.contains(part), "{part} in {asked}");
+    }
     let (code, _, body) = api.send("GET /api/v1/messages/42", "").await;
     assert_eq!((code, parse::<views::MessageDetail>(&body).deliveries.len()), (200, 1));
     let (code, head, body) = api.send("GET /api/v1/messages/42/body", "").await;
@@ -109,6 +115,8 @@ async fn errors_have_a_code_a_message_and_the_request_id() {
         ("GET /api/v1/messages?destination=api", "", (422, "invalid")),
         ("GET /api/v1/messages?colour=red", "", (422, "invalid")),
         ("GET /api/v1/messages?status=lost", "", (422, "invalid")),
+        ("GET /api/v1/messages?attribute=x", "", (422, "invalid")),
+        ("GET /api/v1/messages?from=yesterday", "", (422, "invalid")),
         ("POST /api/v1/messages/7/resend", "{}", (404, "no-message")),
         ("POST /api/v1/messages/42/resend", "{", (422, "invalid")),
         ("POST /api/v1/messages/42/resend", r#"{"destinatoin":"x"}"#, (422, "invalid")),

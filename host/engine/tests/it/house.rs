@@ -287,6 +287,7 @@ fn settings(registered: &Registered, plan: &Plan) -> EngineSettings {
         tier: Tier(0),
         durability: Durability::Strict,
         dedupe_window: Some(Duration::from_secs(3_600)),
+        search: vec!["key".to_owned()],
         keep: Duration::from_secs(1_000_000),
         destinations,
     };

@@ -59,6 +59,24 @@ struct FilterArgs {
     /// Only in this status.
     #[arg(long, value_enum)]
     status: Option<Status>,
+    /// Only with this key.
+    #[arg(long)]
+    key: Option<String>,
+    /// Only with this value of an attribute.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = attribute)]
+    attribute: Option<String>,
+    /// Only with this control id: the attribute `hl7.control-id`.
+    #[arg(long, value_name = "ID", conflicts_with = "attribute")]
+    control_id: Option<String>,
+    /// Only with this text in the value of an attribute.
+    #[arg(long)]
+    text: Option<String>,
+    /// Only stored at this time or later, such as `2026-11-30T08:00:00.000Z`.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    from: Option<views::Time>,
+    /// Only stored before this time.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    to: Option<views::Time>,
     /// Only older than this message: the `next` of the page before.
     #[arg(long, value_name = "ID")]
     before: Option<u64>,
@@ -70,10 +88,23 @@ impl FilterArgs {
             interface: self.interface,
             status: self.status.map(MessageStatus::from),
             destination: self.destination,
+            key: self.key,
+            attribute: self.control_id.map(|id| format!("hl7.control-id={id}")).or(self.attribute),
+            text: self.text,
+            from: self.from,
+            to: self.to,
             cursor: self.before.map(MessageId),
             limit,
         }
     }
+}
+
+fn attribute(text: &str) -> Result<String, &'static str> {
+    if text.contains('=') { Ok(text.to_owned()) } else { Err("write `NAME=VALUE`") }
+}
+
+fn time(text: &str) -> Result<views::Time, String> {
+    serde_json::from_value(text.into()).map_err(|error| error.to_string())
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -229,6 +229,7 @@ fn interface_settings(
             Durability::Relaxed => portway_store::Durability::Relaxed,
         },
         dedupe_window: interface.dedupe_window,
+        search: interface.search.clone(),
         keep: interface.keep.unwrap_or(project.store.keep),
         destinations: destinations.collect(),
     }

@@ -17,7 +17,7 @@ use portway_admin::{
 use portway_config::{DestinationSettings, InterfaceSettings, Project};
 use portway_engine::ports::Clock;
 use portway_engine::{AfterDrain, EngineHandle};
-use portway_model::{DeliveryState, DestinationId, MessageId, code};
+use portway_model::{DeliveryState, DestinationId, MessageId, Term, code};
 use portway_sources::DriverHandle;
 use portway_store::{ActionOutcome, ListMessages, MessageView, QueueView, Store, StoreError};
 use portway_store_sqlite::SqliteStore;
@@ -146,6 +146,28 @@ impl EngineControl {
         }
     }
 
+    /// A search that can find nothing says so.
+    fn check_searchable(
+        &self,
+        list: &params::ListMessages,
+        attribute: Option<&str>,
+    ) -> Result<(), ControlError> {
+        // An interface is led to by its key first.
+        let Some(wanted) = list.key.as_ref().map(|_| Term::KEY).or(attribute) else { return Ok(()) };
+        let is_meant =
+            |own: &&InterfaceSettings| list.interface.as_deref().is_none_or(|name| own.name.as_str() == name);
+        let mut meant = self.project.interfaces.iter().filter(is_meant);
+        if meant.any(|own| own.search.iter().any(|name| name == wanted)) {
+            return Ok(());
+        }
+        let which = list.interface.as_deref().map_or_else(
+            || "no interface makes".to_owned(),
+            |name| format!("interface `{name}` does not make"),
+        );
+        let text = format!("{which} `{wanted}` searchable; add it to its `search`");
+        Err(ControlError::new(ControlErrorKind::Invalid, code::NOT_SEARCHABLE, text))
+    }
+
     fn interface_id(&self, name: &str) -> Result<portway_model::InterfaceId, ControlError> {
         self.names
             .interface(name)
@@ -212,8 +234,15 @@ impl Control for EngineControl {
                 return Err(ControlError::new(ControlErrorKind::Invalid, code::NO_INTERFACE, text));
             }
         };
+        let attribute = list.attribute.as_deref().and_then(|attribute| attribute.split_once('='));
+        self.check_searchable(&list, attribute.map(|(name, _)| name))?;
         let query = ListMessages {
             interface,
+            key: list.key,
+            attribute: attribute.map(|(name, value)| (name.to_owned(), value.to_owned())),
+            text: list.text,
+            from: list.from.map(|from| from.0),
+            to: list.to.map(|to| to.0),
             status: list.status,
             destination,
             before: list.cursor,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use portway_model::{
-    Answer, AttemptNo, DestinationId, Failure, InterfaceId, Key, Lane, MessageId, MessageStatus, Round,
+    Answer, AttemptNo, DestinationId, Failure, InterfaceId, Key, Lane, MessageId, MessageStatus, Round, Term,
     Timestamp,
 };
 use portway_store::memory::MemoryStore;
@@ -64,6 +64,10 @@ fn new_message(dice: &mut Dice, now: Timestamp) -> NewMessage {
         new.origin = Some(Origin { message: MessageId(1 + dice.below(30)), kind: OriginKind::Edit });
         let (author, reason) = ("ann".into(), "a typing error".into());
         new.edited = Some(Box::new(Edited { author, reason }));
+    }
+    new.draft.key = Key::new(&format!("key {}", dice.below(9)));
+    if !dice.one_in(4) {
+        new.terms = Term::of_message(&["key".to_owned()], new.draft.key.as_ref(), &new.draft.attributes);
     }
     let mask = dice.below(1 << DESTINATIONS);
     let to = (0..DESTINATIONS).filter(|n| mask >> n & 1 == 1).map(|n| DestinationId(1 + n as u32));
@@ -163,6 +167,10 @@ async fn told(store: &dyn Store, last: u64, now: Timestamp) -> String {
     }
     for status in [None, Some(MessageStatus::Quarantined), Some(MessageStatus::Pending)] {
         let list = ListMessages { status, limit: 30, ..ListMessages::default() };
+        told += &format!("{:?}\n", store.list_messages(&list).await.unwrap());
+    }
+    for key in ["key 1", "key 8", "key 9"] {
+        let list = ListMessages { key: Some(key.into()), limit: 500, ..ListMessages::default() };
         told += &format!("{:?}\n", store.list_messages(&list).await.unwrap());
     }
     for id in all.iter().step_by(7) {

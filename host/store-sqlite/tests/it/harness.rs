@@ -68,6 +68,7 @@ pub(crate) fn message(body: impl Into<Bytes>) -> NewMessage {
         dedupe: None,
         origin: None,
         edited: None,
+        terms: Vec::new(),
         deliveries,
     }
 }

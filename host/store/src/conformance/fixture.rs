@@ -94,6 +94,7 @@ impl Fixture {
             dedupe: None,
             origin: None,
             edited: None,
+            terms: Vec::new(),
             deliveries: vec![delivery(self.x, 0)],
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use portway_model::{
     AttemptNo, Attributes, DeliveryState, DestinationId, InterfaceId, Key, Lane, MessageId, MessageStatus,
-    Round, Timestamp,
+    Round, Term, Timestamp,
 };
 
 use crate::{
@@ -52,6 +52,7 @@ pub(super) struct Message {
     /// None: a duplicate.
     pub(super) body: Option<Bytes>,
     pub(super) origin: Option<Origin>,
+    pub(super) terms: Vec<Term>,
 }
 
 #[derive(Clone, Debug)]
@@ -137,6 +138,7 @@ impl State {
             body_bytes: new.draft.body.len() as u64,
             body,
             origin,
+            terms: new.terms.clone(),
         };
         self.messages.insert(id, message);
         if let (Some(edited), Some(origin)) = (&new.edited, origin) {

@@ -87,6 +87,10 @@ impl State {
         let limit = list.limit.clamp(1, ListMessages::LIMIT_MAX) as usize;
         let fits = |id: &MessageId, message: &Message| {
             list.interface.is_none_or(|interface| interface == message.interface)
+                && list.term().is_none_or(|term| message.terms.contains(&term))
+                && list.fits(message.key.as_ref().map(|key| key.as_str()), &message.attributes)
+                && list.from.is_none_or(|from| message.stored_at >= from)
+                && list.to.is_none_or(|to| message.stored_at < to)
                 && list.status.is_none_or(|status| status == message.status)
                 && list
                     .destination

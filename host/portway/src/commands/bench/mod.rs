@@ -11,6 +11,7 @@ mod figure;
 mod memory;
 mod prefill;
 mod process;
+mod search;
 mod start;
 mod transform;
 
@@ -91,6 +92,15 @@ enum Case {
         #[arg(long, default_value_t = 100)]
         few: u64,
     },
+    /// Time of a search by key and by control id among many messages, and what the index costs.
+    Search {
+        /// Messages in the store.
+        #[arg(long, default_value_t = 1_000_000)]
+        messages: u64,
+        /// Searches of each kind.
+        #[arg(long, default_value_t = 1_000)]
+        searches: u64,
+    },
 }
 
 fn order(text: &str) -> Result<Order, String> {
@@ -111,6 +121,7 @@ pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
             fanout::measure(destinations, messages, connections).await
         }
         Case::Start { interfaces, waiting } => start::measure(interfaces, waiting).await,
+        Case::Search { messages, searches } => search::measure(messages, searches).await,
         Case::Memory { many, few } => memory::measure(many, few).await,
     };
     for figure in figures? {

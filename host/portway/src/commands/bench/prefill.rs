@@ -122,6 +122,7 @@ fn message(
         dedupe: None,
         origin: None,
         edited: None,
+        terms: Vec::new(),
     }
 }
 

@@ -175,3 +175,44 @@ async fn a_corrected_copy_goes_where_it_is_meant_for_and_the_original_stays() {
     let missing = project.portway(&["message", "edit", "99", "--body", &file]).await;
     assert!(missing.code == Some(5) && missing.stderr.contains("no-message"), "{missing:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_are_found_by_key_by_control_id_and_by_what_an_interface_names() {
+    let project = Project::new("");
+    project.mllp("lab", "", &to_file("out", "", ""));
+    project.mllp("plain", "", &to_file("other", "", ""));
+    let plain = std::fs::read_to_string(project.path().join("interfaces/plain.toml")).unwrap();
+    project.interface("plain", &format!("search = [\"hl7.type\"]\n{plain}"));
+    let mut engine = project.run().await;
+    for (interface, key) in [("lab", "PWone"), ("lab", "PWtwo"), ("plain", "PWone")] {
+        Peer::connect(engine.address(interface).await).await.send_all(key, 1..=3).await;
+    }
+    let list = async |more: &[&str]| {
+        let line: Vec<&str> = ["message", "list", "--json"].iter().chain(more).copied().collect();
+        let listed = project.portway(&line).await;
+        assert_eq!(listed.code, Some(0), "{listed:?}");
+        let page: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+        page["items"].as_array().unwrap().iter().map(|item| item["id"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(list(&["--key", "PWone"]).await, [3, 2, 1], "the other interface's keys are not searchable");
+    let shown = project.portway(&["message", "show", "5", "--json"]).await.stdout;
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let attributes = shown["attributes"].as_array().unwrap();
+    let value = |name: &str| {
+        let found = attributes.iter().find(|pair| pair[0] == name).unwrap();
+        found[1].as_str().unwrap().to_owned()
+    };
+    let control_id = value("hl7.control-id");
+    assert_eq!(list(&["--interface", "lab", "--control-id", &control_id]).await, [5]);
+    let of_type = format!("hl7.type={}", value("hl7.type"));
+    assert_eq!(list(&["--interface", "plain", "--attribute", &of_type]).await, [9, 8, 7]);
+    assert_eq!(list(&["--text", &control_id]).await, [5]);
+    let stored_at = shown["message"]["stored_at"].as_str().unwrap();
+    assert!(list(&["--from", stored_at, "--key", "PWtwo"]).await.contains(&5));
+    assert_eq!(list(&["--to", "2020-01-01T00:00:00.000Z"]).await, Vec::<u64>::new());
+    let unsearchable = project.portway(&["message", "list", "--interface", "plain", "--key", "PWone"]).await;
+    assert!(
+        unsearchable.code == Some(5) && unsearchable.stderr.contains("not-searchable"),
+        "{unsearchable:?}"
+    );
+}
