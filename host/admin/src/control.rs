@@ -29,8 +29,27 @@ pub trait Control: Send + Sync + 'static {
     /// Does something to a message's deliveries, and records it.
     async fn act(&self, action: Action) -> Result<views::ActionDone, ControlError>;
 
-    /// Starts a stopped destination again.
-    async fn resume(&self, interface: &str, destination: &str) -> Result<(), ControlError>;
+    /// Stores a corrected copy of a message, which goes to destinations of its interface.
+    async fn edit(&self, edit: Edit) -> Result<views::Edited, ControlError>;
+
+    /// The same to many messages, and an answer for each, in order.
+    async fn act_all(&self, bulk: BulkAction) -> Result<Vec<views::BulkItem>, ControlError>;
+
+    /// Pauses a destination, or lets it go on: after a pause, and after whatever stopped it.
+    async fn act_on_destination(&self, action: DestinationAction) -> Result<(), ControlError>;
+
+    /// Does something to the head of a lane that is blocked, and records it.
+    async fn act_on_lane(&self, action: LaneAction) -> Result<views::ActionDone, ControlError>;
+
+    /// What operators did to a destination, newest first.
+    async fn list_destination_actions(
+        &self,
+        interface: &str,
+        destination: &str,
+    ) -> Result<Vec<views::DestinationActionRecord>, ControlError>;
+
+    /// Takes no more messages and delivers what was accepted, or takes that back.
+    async fn drain(&self, order: DrainOrder) -> Result<(), ControlError>;
 
     /// A consistent copy of the store into a file that does not exist yet.
     async fn backup(&self, target: &Path) -> Result<views::Backup, ControlError>;
@@ -52,11 +71,106 @@ pub struct Action {
     pub reason: String,
 }
 
+/// A corrected copy of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The original, which stays as it is.
+    pub message: MessageId,
+    pub body: Bytes,
+    /// None: to every destination of its interface.
+    pub destinations: Option<Vec<String>>,
+    /// Who corrected it, for the record.
+    pub author: String,
+    /// Why, for the record.
+    pub reason: String,
+}
+
+/// What an operator asks for many messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BulkAction {
+    /// At most [`params::BulkAct::MESSAGES_MAX`], none twice.
+    pub messages: Vec<MessageId>,
+    /// None: all deliveries of each message that it fits.
+    pub destination: Option<String>,
+    pub kind: ActionKind,
+    /// Who asked, for the record.
+    pub author: String,
+    /// Why, for the record.
+    pub reason: String,
+    /// Names the request: what it did once it does not do again.
+    pub request: String,
+}
+
+/// What an operator asks for a destination as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DestinationAction {
+    pub interface: String,
+    pub destination: String,
+    pub kind: DestinationActionKind,
+    /// Who asked, for the record.
+    pub author: String,
+    /// Why, for the record.
+    pub reason: String,
+}
+
+/// What can be asked for a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DestinationActionKind {
+    Pause,
+    Resume,
+}
+
+/// What an operator asks for the head of a lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneAction {
+    pub interface: String,
+    pub destination: String,
+    pub head: Head,
+    pub kind: LaneActionKind,
+    /// Who asked, for the record.
+    pub author: String,
+    /// Why, for the record.
+    pub reason: String,
+}
+
+/// Which lane is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// The only one that is blocked.
+    Only,
+    Lane(u16),
+    /// The one that this message blocks.
+    Message(MessageId),
+}
+
+/// What can be done to the head of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaneActionKind {
+    /// It is dismissed, and the lane goes on behind it.
+    Skip,
+    /// It is tried now, in its place.
+    Retry,
+}
+
+/// What an operator asks for the engine as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DrainOrder {
+    Begin {
+        /// Who asked.
+        author: String,
+        /// The process stops when everything that can be delivered is.
+        stop: bool,
+    },
+    Cancel,
+}
+
 /// What can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActionKind {
     Resend,
     Dismiss,
+    /// Try now what waits for its time.
+    Retry,
 }
 
 impl ActionKind {
@@ -64,6 +178,7 @@ impl ActionKind {
         match self {
             ActionKind::Resend => "resend",
             ActionKind::Dismiss => "dismiss",
+            ActionKind::Retry => "retry",
         }
     }
 }

@@ -1,4 +1,8 @@
-//! The routes: decode, one call, encode.
+//! The routes: decode, one call, encode. Those of destinations are in `destination`.
+
+mod bulk;
+mod destination;
+mod edit;
 
 use std::path::Path as FilePath;
 use std::sync::Arc;
@@ -16,7 +20,7 @@ use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
 use crate::guard::{Guard, guard};
-use crate::{Action, ActionKind, Control, metrics, params, views};
+use crate::{Action, ActionKind, Control, DrainOrder, metrics, params, views};
 
 /// Bytes in the body of a request.
 const REQUEST_BYTES_MAX: usize = 64 << 10;
@@ -33,7 +37,7 @@ struct Api {
 type Answer<T> = Result<Json<T>, ApiError>;
 
 /// Everything the API answers.
-pub(crate) fn router(control: Arc<dyn Control>, with: Arc<Guard>) -> Router {
+pub(crate) fn router(control: Arc<dyn Control>, with: Arc<Guard>, message_bytes_max: usize) -> Router {
     let api = Api { control, bodies: Arc::new(Semaphore::new(BODIES_MAX)) };
     Router::new()
         .route("/health", get(health))
@@ -41,11 +45,19 @@ pub(crate) fn router(control: Arc<dyn Control>, with: Arc<Guard>) -> Router {
         .route("/api/v1/status", get(status))
         .route("/api/v1/refusals", get(list_refusals))
         .route("/api/v1/messages", get(list_messages))
+        .route("/api/v1/messages/resend", post(bulk::resend))
+        .route("/api/v1/messages/dismiss", post(bulk::dismiss))
         .route("/api/v1/messages/{id}", get(get_message))
         .route("/api/v1/messages/{id}/body", get(get_body))
+        .route("/api/v1/messages/{id}/edit", post(edit::edit).layer(DefaultBodyLimit::max(message_bytes_max)))
         .route("/api/v1/messages/{id}/resend", post(resend))
         .route("/api/v1/messages/{id}/dismiss", post(dismiss))
-        .route("/api/v1/destinations/{interface}/{name}/resume", post(resume))
+        .route("/api/v1/destinations/{interface}/{name}/pause", post(destination::pause))
+        .route("/api/v1/destinations/{interface}/{name}/resume", post(destination::resume))
+        .route("/api/v1/destinations/{interface}/{name}/lanes/skip", post(destination::skip))
+        .route("/api/v1/destinations/{interface}/{name}/lanes/retry", post(destination::retry))
+        .route("/api/v1/destinations/{interface}/{name}/actions", get(destination::list_actions))
+        .route("/api/v1/drain", post(drain).delete(cancel_drain))
         .route("/api/v1/backup", post(backup))
         .fallback(async || {
             ApiError::new(StatusCode::NOT_FOUND, code::NO_ROUTE, "there is nothing at this path")
@@ -90,6 +102,11 @@ async fn list_messages(
     list: Result<Query<params::ListMessages>, QueryRejection>,
 ) -> Answer<views::MessagePage> {
     let Query(list) = list.map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
+    check_list(&list)?;
+    Ok(Json(api.control.list_messages(list).await?))
+}
+
+fn check_list(list: &params::ListMessages) -> Result<(), ApiError> {
     if !(1..=params::ListMessages::LIMIT_MAX).contains(&list.limit) {
         let text =
             format!("`limit` is {}, it goes from 1 to {}", list.limit, params::ListMessages::LIMIT_MAX);
@@ -98,7 +115,15 @@ async fn list_messages(
     if list.destination.is_some() && list.interface.is_none() {
         return Err(ApiError::invalid("`destination` needs `interface`: names are unique within one"));
     }
-    Ok(Json(api.control.list_messages(list).await?))
+    if list.attribute.as_ref().is_some_and(|attribute| !attribute.contains('=')) {
+        return Err(ApiError::invalid("`attribute` is `NAME=VALUE`"));
+    }
+    let texts = [&list.key, &list.attribute, &list.text];
+    let is_long = |text: &String| text.len() > params::ListMessages::TEXT_BYTES_MAX;
+    if texts.into_iter().flatten().any(is_long) {
+        return Err(ApiError::invalid("what is searched for is too long"));
+    }
+    Ok(())
 }
 
 async fn get_message(
@@ -156,14 +181,20 @@ async fn dismiss(
     Ok(Json(api.control.act(action).await?))
 }
 
-async fn resume(
+async fn drain(
     State(api): State<Api>,
-    names: Result<Path<(String, String)>, PathRejection>,
-) -> Answer<views::Resumed> {
-    let Path((interface, destination)) =
-        names.map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
-    api.control.resume(&interface, &destination).await?;
-    Ok(Json(views::Resumed { interface, destination }))
+    drain: Result<Json<params::Drain>, JsonRejection>,
+) -> Answer<views::Draining> {
+    let Json(drain) = drain.map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
+    check_words("", &drain.author)?;
+    let order = DrainOrder::Begin { author: author(drain.author), stop: drain.stop };
+    api.control.drain(order).await?;
+    Ok(Json(views::Draining { draining: true }))
+}
+
+async fn cancel_drain(State(api): State<Api>) -> Answer<views::Draining> {
+    api.control.drain(DrainOrder::Cancel).await?;
+    Ok(Json(views::Draining { draining: false }))
 }
 
 async fn backup(
@@ -188,14 +219,20 @@ fn action(
     act: Result<Json<params::Act>, JsonRejection>,
 ) -> Result<Action, ApiError> {
     let Json(act) = act.map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
-    if act.reason.len() > params::Act::REASON_BYTES_MAX || act.author.len() > params::Act::AUTHOR_BYTES_MAX {
-        let text = format!(
-            "`reason` has at most {} bytes, `author` {}",
-            params::Act::REASON_BYTES_MAX,
-            params::Act::AUTHOR_BYTES_MAX
-        );
-        return Err(ApiError::invalid(text));
-    }
-    let author = if act.author.is_empty() { "operator".to_owned() } else { act.author };
+    check_words(&act.reason, &act.author)?;
+    let author = author(act.author);
     Ok(Action { message, destination: act.destination, kind, author, reason: act.reason })
+}
+
+/// What goes into the record has its limits.
+fn check_words(reason: &str, author: &str) -> Result<(), ApiError> {
+    if reason.len() <= params::REASON_BYTES_MAX && author.len() <= params::AUTHOR_BYTES_MAX {
+        return Ok(());
+    }
+    let (reason_max, author_max) = (params::REASON_BYTES_MAX, params::AUTHOR_BYTES_MAX);
+    Err(ApiError::invalid(format!("`reason` has at most {reason_max} bytes, `author` {author_max}")))
+}
+
+fn author(given: String) -> String {
+    if given.is_empty() { "operator".to_owned() } else { given }
 }

@@ -13,6 +13,9 @@ mod server;
 mod token;
 pub mod views;
 
-pub use control::{Action, ActionKind, Control, ControlError, ControlErrorKind};
+pub use control::{
+    Action, ActionKind, BulkAction, Control, ControlError, ControlErrorKind, DestinationAction,
+    DestinationActionKind, DrainOrder, Edit, Head, LaneAction, LaneActionKind,
+};
 pub use server::{AdminError, AdminServer, AdminSettings};
 pub use token::{ControlFile, Token, TokenError};

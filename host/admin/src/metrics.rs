@@ -92,7 +92,7 @@ metrics! {
     Quarantined = Gauge "destination_quarantined",
     /// Its lanes that wait for a retry or an operator.
     LanesBlocked = Gauge "destination_lanes_blocked",
-    /// 1 for the state it is in: running, waiting or stopped.
+    /// 1 for the state it is in: running, waiting, stopped or paused.
     DestinationState = Gauge "destination_state",
     /// What became of its deliveries, by outcome.
     Deliveries = Counter "deliveries_total",
@@ -199,7 +199,7 @@ fn render_destinations(page: &mut Page, status: &Status) {
     }
     page.head(Metric::DestinationState);
     for ([interface, name], destination) in destinations() {
-        for state in [DestinationState::Running, DestinationState::Waiting, DestinationState::Stopped] {
+        for state in DestinationState::ALL {
             let labels = [interface, name, ("state", state.as_str())];
             page.line(Metric::DestinationState, &labels, f64::from(u8::from(state == destination.state)));
         }
@@ -212,6 +212,7 @@ fn render_destinations(page: &mut Page, status: &Status) {
             ("filtered", counts.filtered),
             ("quarantined", counts.quarantined),
             ("retried", counts.retried),
+            ("dropped", counts.dropped),
         ];
         for (outcome, count) in outcomes {
             page.line(Metric::Deliveries, &[interface, name, ("outcome", outcome)], count as f64);

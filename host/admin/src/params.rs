@@ -3,6 +3,8 @@
 use portway_model::{MessageId, MessageStatus};
 use serde::{Deserialize, Serialize};
 
+use crate::views::Time;
+
 /// Which messages to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,6 +18,21 @@ pub struct ListMessages {
     /// Only with a delivery to this destination; needs `interface`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destination: Option<String>,
+    /// Only with this key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Only with this value of an attribute: `NAME=VALUE`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attribute: Option<String>,
+    /// Only with this text in the value of an attribute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Only stored at this time or later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Time>,
+    /// Only stored before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Time>,
     /// Where the page begins: `next` of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<MessageId>,
@@ -25,6 +42,8 @@ pub struct ListMessages {
 }
 
 impl ListMessages {
+    /// Bytes in a key, an attribute or a text.
+    pub const TEXT_BYTES_MAX: usize = 8_192;
     /// Messages in a page, at most.
     pub const LIMIT_MAX: u32 = 500;
 
@@ -48,11 +67,21 @@ pub struct Act {
     pub author: String,
 }
 
-impl Act {
-    /// Bytes in a reason.
-    pub const REASON_BYTES_MAX: usize = 1_024;
-    /// Bytes in an author.
-    pub const AUTHOR_BYTES_MAX: usize = 128;
+/// Bytes in a reason.
+pub const REASON_BYTES_MAX: usize = 1_024;
+/// Bytes in an author.
+pub const AUTHOR_BYTES_MAX: usize = 128;
+
+/// What goes with an action on a destination or on the engine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Word {
+    /// Why, for the record.
+    #[serde(default)]
+    pub reason: String,
+    /// Who asks, for the record.
+    #[serde(default)]
+    pub author: String,
 }
 
 /// Where a backup goes.
@@ -61,4 +90,77 @@ impl Act {
 pub struct Backup {
     /// An absolute path on the engine's machine, to a file that does not exist yet.
     pub file: String,
+}
+
+/// How to drain.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Drain {
+    /// Stop the process when everything that can be delivered is.
+    #[serde(default)]
+    pub stop: bool,
+    /// Who asks, for the record.
+    #[serde(default)]
+    pub author: String,
+}
+
+/// Which lane's head is meant, and what goes with it. Without lane and message: the only one that
+/// is blocked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActOnLane {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<u16>,
+    /// The message that blocks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<MessageId>,
+    /// Why, for the record.
+    #[serde(default)]
+    pub reason: String,
+    /// Who asks, for the record.
+    #[serde(default)]
+    pub author: String,
+}
+
+/// What is done to many messages: those listed, or the page that a search finds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BulkAct {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ids: Option<Vec<MessageId>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<ListMessages>,
+    /// None: every delivery of each message that it fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination: Option<String>,
+    /// Names the request: made again under the same name, it does nothing twice.
+    pub request: String,
+    /// Why, for the record.
+    #[serde(default)]
+    pub reason: String,
+    /// Who asks, for the record.
+    #[serde(default)]
+    pub author: String,
+}
+
+impl BulkAct {
+    /// Messages in one request.
+    pub const MESSAGES_MAX: usize = 500;
+    /// Bytes in the name of a request.
+    pub const REQUEST_BYTES_MAX: usize = 64;
+}
+
+/// What goes with a corrected copy of a message, whose bytes are the body of the request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Edit {
+    /// Names of destinations with commas between them; none: to all of the interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destinations: Option<String>,
+    /// Why, for the record.
+    #[serde(default)]
+    pub reason: String,
+    /// Who asks, for the record.
+    #[serde(default)]
+    pub author: String,
 }

@@ -36,6 +36,8 @@ pub struct AdminSettings {
     pub connections_max: usize,
     /// The engine's own folder, for the control file.
     pub data_dir: PathBuf,
+    /// Bytes of a message that is handed in.
+    pub message_bytes_max: usize,
 }
 
 /// Why the API could not start.
@@ -83,7 +85,7 @@ impl AdminServer {
         let address = listener.local_addr().map_err(failed)?;
         let token = Token::random();
         ControlFile { address, token: token.clone() }.write(&settings.data_dir)?;
-        let router = router(control, Arc::new(Guard::new(token, address)));
+        let router = router(control, Arc::new(Guard::new(token, address)), settings.message_bytes_max);
         let connections = Arc::new(Semaphore::new(settings.connections_max.max(1)));
         Ok(AdminServer { listener, address, connections, router })
     }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use portway_model::{OnQuarantine, Order};
+use portway_model::{Guarantee, OnQuarantine, Order};
 
 use crate::list::words;
-use crate::{At, Name, PluginUse, RetrySettings};
+use crate::{At, Name, PluginUse, RateSettings, RetrySettings};
 
 group! {
     /// Where an interface delivers, as `[[destination]]`.
@@ -26,8 +26,14 @@ group! {
         /// What a quarantined delivery does to the ones after it in its order.
         /// `continue`: they go on. `hold`: they wait until it was resent or dismissed.
         on_quarantine: OnQuarantine = OnQuarantine::Continue;
+        /// How often a message may arrive.
+        /// `at-least-once`: it is sent until it is known to have arrived, after a crash or a time-out perhaps once more.
+        /// `at-most-once`: what may have arrived is quarantined and never sent again by itself; each run costs a flush before it is sent.
+        guarantee: Guarantee = Guarantee::AtLeastOnce;
         /// How failed deliveries are tried again.
         retry: RetrySettings, absent(Defaults);
+        /// How fast it is sent to.
+        rate: Option<RateSettings>;
         /// What changes the message on its way, in this order; at most 16.
         transform: Vec<PluginUse> = Vec::new();
         /// What delivers the message.
@@ -43,4 +49,5 @@ impl DestinationSettings {
 }
 
 words!(Order { "strict" => Order::Strict, "key" => Order::Key, "none" => Order::None });
+words!(Guarantee { "at-least-once" => Guarantee::AtLeastOnce, "at-most-once" => Guarantee::AtMostOnce });
 words!(OnQuarantine { "continue" => OnQuarantine::Continue, "hold" => OnQuarantine::Hold });

@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
+use portway_model::Term;
+
 use crate::list::words;
+use crate::reader::{Node, Reader};
+use crate::value::{Value, read_form};
 use crate::{DestinationSettings, Name, Place, SourceSettings};
 
 group! {
@@ -13,6 +17,9 @@ group! {
         durability: Durability = Durability::Strict;
         /// How long a message is known as a duplicate of an earlier one with the same dedupe key; `"0s"`: never.
         dedupe_window: Duration = Duration::from_secs(86_400), within(Duration::ZERO, Duration::from_secs(366 * 86_400));
+        /// What messages are found by with `portway message list`: `key`, and names of attributes.
+        /// Each costs an entry in an index for every message. If nothing is said: the key, and `hl7.control-id` of an `mllp` source.
+        search: Option<Vec<SearchName>>;
         /// Finished messages older than this are removed, instead of the store's own age.
         keep: Option<Duration>, within(Duration::from_secs(60), Duration::from_secs(3_650 * 86_400));
         /// Where it receives from.
@@ -31,6 +38,8 @@ pub struct InterfaceSettings {
     pub durability: Durability,
     /// None: dedupe keys are not looked up.
     pub dedupe_window: Option<Duration>,
+    /// What its messages are found by: `key`, and names of attributes.
+    pub search: Vec<String>,
     /// None: the store's own age.
     pub keep: Option<Duration>,
     /// None: only routes lead to it.
@@ -45,10 +54,44 @@ impl InterfaceSettings {
             place,
             durability: file.durability,
             dedupe_window: (!file.dedupe_window.is_zero()).then_some(file.dedupe_window),
+            search: searchable(file.search, file.source.as_ref()),
             keep: file.keep,
             source: file.source,
             destinations: file.destination,
         }
+    }
+}
+
+/// Names that are given, or the usual ones of a source.
+fn searchable(given: Option<Vec<SearchName>>, source: Option<&SourceSettings>) -> Vec<String> {
+    if let Some(given) = given {
+        return given.into_iter().map(|SearchName(name)| name).collect();
+    }
+    let is_mllp = source.is_some_and(|source| source.plugin.value.as_str() == "mllp");
+    let usual = [Term::KEY].into_iter().chain(is_mllp.then_some("hl7.control-id"));
+    usual.map(str::to_owned).collect()
+}
+
+/// `key`, or the name of an attribute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SearchName(String);
+
+impl Value for SearchName {
+    fn type_name() -> String {
+        "name of an attribute".to_owned()
+    }
+
+    fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let hint = "write `\"key\"`, or such as `\"hl7.control-id\"`: lower-case ASCII, at most 64 bytes";
+        read_form(node, reader, "the name of an attribute", hint, |text| {
+            let is_name = |byte: u8| byte.is_ascii_graphic() && !byte.is_ascii_uppercase();
+            let is_good = (1..=64).contains(&text.len()) && text.bytes().all(is_name);
+            is_good.then(|| SearchName(text.to_owned()))
+        })
+    }
+
+    fn show(&self) -> String {
+        format!("\"{}\"", self.0)
     }
 }
 
@@ -61,3 +104,51 @@ pub enum Durability {
 }
 
 words!(Durability { "strict" => Durability::Strict, "relaxed" => Durability::Relaxed });
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn problems(window: &str) -> String {
+        crate::check_text("interfaces/t.toml", &format!("dedupe_window = {window}\n")).to_string()
+    }
+
+    #[test]
+    fn what_is_searchable_is_named_or_usual_for_the_source() {
+        let search = |more: &str, source: &str| {
+            let text = format!("{more}\n{source}");
+            let names = crate::secret::Names {
+                environment: &crate::Environment::default(),
+                secrets: &std::collections::BTreeMap::new(),
+            };
+            let path = std::path::Path::new("/p");
+            let (file, _) = Reader::file("t.toml", &text, &names, path, InterfaceFile::read_table);
+            let name = Name::new("t").unwrap();
+            InterfaceSettings::new(name, Place::of_file("t.toml"), file.unwrap()).search
+        };
+        let mllp = "[source]\nplugin = \"mllp\"\nlisten = \"127.0.0.1:1\"";
+        assert_eq!(search("", ""), ["key"]);
+        assert_eq!(search("", mllp), ["key", "hl7.control-id"]);
+        assert_eq!(search("search = [\"hl7.type\"]", mllp), ["hl7.type"]);
+        assert_eq!(search("search = []", mllp), [""; 0]);
+        let problems = crate::check_text("interfaces/t.toml", "search = [\"No name\"]\n").to_string();
+        assert!(problems.contains("`search` is not the name of an attribute"), "{problems}");
+    }
+
+    #[test]
+    fn a_dedupe_window_has_its_limits() {
+        for window in ["\"0s\"", "\"1s\"", "\"366d\""] {
+            assert_eq!(problems(window), "", "{window}");
+        }
+        expect![[r#"
+            interfaces/t.toml:1:17: `dedupe_window` is "367d", outside its limits
+              hint: write something from "0s" to "366d"
+            interfaces/t.toml:1:17: `dedupe_window` is not a duration
+              hint: write such as `"500ms"`, `"30s"`, `"10m"`, `"2h"` or `"30d"`
+            interfaces/t.toml:1:17: `dedupe_window` is an integer, not a duration
+              hint: write such as `"500ms"`, `"30s"`, `"10m"`, `"2h"` or `"30d"`"#]]
+        .assert_eq(&["\"367d\"", "\"-1s\"", "60"].map(problems).join("\n"));
+    }
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use portway_model::code;
+use portway_model::{Guarantee, code};
 
 use crate::files::{check_files, read_text};
 use crate::interface::InterfaceFile;
@@ -223,6 +223,11 @@ fn check_destination(destination: &DestinationSettings, problems: &mut Vec<Probl
         let text = format!("destination `{name}` has {} transforms", destination.transform.len());
         let hint = format!("at most {} are taken", DestinationSettings::TRANSFORMS_MAX);
         problems.push(Problem::new(place.clone(), code::OUTSIDE_LIMITS, text).hint(hint));
+    }
+    if destination.route.is_some() && destination.guarantee == Guarantee::AtMostOnce {
+        let text = format!("destination `{name}` routes with `guarantee = \"at-most-once\"`");
+        let problem = Problem::new(place.clone(), code::BAD_VALUE, text);
+        problems.push(problem.hint("remove `guarantee`: a route delivers exactly once"));
     }
     if destination.retry.first_wait > destination.retry.longest_wait {
         let text = format!("destination `{name}` waits longer at first than at most");

@@ -19,6 +19,7 @@ Unknown keys are refused.
 |---|---|
 | duration | a whole number and `ms`, `s`, `m`, `h` or `d`: `\"30s\"` |
 | size | a whole number and `B`, `KB`, `MB` or `GB`, which count in 1,024s: `\"64MB\"` |
+| rate | a whole number, `/` and `s`, `min`, `h` or `d`: `\"100/s\"` |
 | name | lower-case letters, digits, `-` and `_`, at most 64 |
 | path | relative to the project folder, or absolute |
 | env | `${env:NAME}` may stand in the text: an environment variable |

@@ -42,6 +42,16 @@ mod tests {
     }
 
     #[test]
+    fn a_guarantee_is_a_word_and_a_route_has_its_own() {
+        use portway_model::Guarantee;
+        assert_eq!(destination("").guarantee, Guarantee::AtLeastOnce);
+        assert_eq!(destination("guarantee = \"at-most-once\"").guarantee, Guarantee::AtMostOnce);
+        let text = "[[destination]]\nname = \"d\"\nroute = \"r\"\nguarantee = \"at-most-once\"\n";
+        let problems = crate::check_text("interfaces/t.toml", text).to_string();
+        assert!(problems.contains("a route delivers exactly once"), "{problems}");
+    }
+
+    #[test]
     fn a_retry_table_is_read() {
         let destination = destination("retry = { first_wait = \"5s\", attempts = 3 }");
         let policy = destination.retry.policy();

@@ -14,13 +14,13 @@ use portway_engine::{
     Limits, Run, RunReport, Unit, Verdict,
 };
 use portway_model::{
-    Answer, Attributes, DestinationId, Draft, GroupId, InterfaceId, Key, Lane, MessageId, OnQuarantine,
-    Order, RetryPolicy, Tier, Timestamp,
+    Answer, Attributes, DestinationId, Draft, GroupId, Guarantee, InterfaceId, Key, Lane, MessageId,
+    OnQuarantine, Order, RetryPolicy, Tier, Timestamp,
 };
 use portway_store::{
-    ActionView, AttemptView, DeliveryView, Durability, LaneHead, ListMessages, Maintenance, MessageOutcome,
-    MessageView, Page, Pending, QueueView, Registered, ResultOutcome, Store, StoreError, StoredMessage,
-    Topology, WriteBatch, WriteOutcome,
+    ActionView, AttemptView, DeliveryView, DestinationActionView, Durability, LaneHead, ListMessages,
+    Maintenance, MessageOutcome, MessageView, Page, Pending, QueueView, Registered, ResultOutcome, Store,
+    StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
 };
 
 /// What a flush takes on a fast disk.
@@ -85,6 +85,8 @@ fn settings(destinations: u32) -> EngineSettings {
         retry: RetryPolicy::default(),
         on_quarantine: OnQuarantine::Continue,
         run_max: 256,
+        guarantee: Guarantee::AtLeastOnce,
+        rate: None,
     };
     let interface = InterfaceSettings {
         id: InterfaceId(1),
@@ -93,10 +95,11 @@ fn settings(destinations: u32) -> EngineSettings {
         tier: Tier(0),
         durability: Durability::Strict,
         dedupe_window: None,
+        search: vec!["key".to_owned()],
         keep: Duration::from_secs(3_600),
         destinations: (1..=destinations).map(destination).collect(),
     };
-    EngineSettings { interfaces: vec![interface], limits: Limits::default() }
+    EngineSettings { interfaces: vec![interface], limits: Limits::default(), pauses: Vec::new() }
 }
 
 struct SystemClock(Instant);
@@ -223,6 +226,17 @@ impl Store for Counting {
     }
 
     async fn list_actions(&self, _id: MessageId) -> Result<Vec<ActionView>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn list_edits(&self, _id: MessageId) -> Result<Vec<MessageId>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn list_destination_actions(
+        &self,
+        _destination: DestinationId,
+    ) -> Result<Vec<DestinationActionView>, StoreError> {
         Ok(Vec::new())
     }
 

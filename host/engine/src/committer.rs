@@ -30,6 +30,7 @@ pub(crate) struct Batch {
     pub results: Vec<Finished>,
     pub actions: Vec<(Ticket, portway_store::Action)>,
     pub suspects: Vec<(RunId, portway_store::Suspect)>,
+    pub destination_actions: Vec<(Ticket, portway_store::DestinationAction)>,
     pub durability: Durability,
 }
 
@@ -87,10 +88,11 @@ struct Trouble {
 
 impl Batch {
     pub fn from_share(share: Share) -> Self {
-        let Share { results, actions, suspects } = share;
+        let Share { results, actions, suspects, destination_actions, flushes } = share;
         // An operator's word must survive what a message survives.
-        let durability = if actions.is_empty() { Durability::Relaxed } else { Durability::Strict };
-        Batch { results, actions, suspects, durability, ..Batch::default() }
+        let has_word = !actions.is_empty() || !destination_actions.is_empty();
+        let durability = if has_word || flushes { Durability::Strict } else { Durability::Relaxed };
+        Batch { results, actions, suspects, destination_actions, durability, ..Batch::default() }
     }
 
     pub fn len(&self) -> usize {
@@ -99,6 +101,7 @@ impl Batch {
             + self.results.len()
             + self.actions.len()
             + self.suspects.len()
+            + self.destination_actions.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -108,7 +111,8 @@ impl Batch {
     /// Nothing of it can be stored without the rest.
     fn is_one(&self) -> bool {
         let mut seats = self.seats();
-        let others = self.results.len() + self.actions.len() + self.suspects.len();
+        let operators = self.actions.len() + self.destination_actions.len();
+        let others = self.results.len() + self.suspects.len() + operators;
         match seats.next() {
             None => others <= 1,
             Some(first) => others == 0 && seats.all(|seat| first.is_one_with(&seat)),
@@ -149,6 +153,7 @@ impl Batch {
         split_at(&mut self.results, &mut second.results, &mut at);
         split_at(&mut self.actions, &mut second.actions, &mut at);
         split_at(&mut self.suspects, &mut second.suspects, &mut at);
+        split_at(&mut self.destination_actions, &mut second.destination_actions, &mut at);
         second
     }
 
@@ -176,6 +181,7 @@ impl Batch {
             results: self.results.iter().map(|finished| finished.result.clone()).collect(),
             actions: self.actions.iter().map(|(_, action)| action.clone()).collect(),
             suspects: self.suspects.iter().map(|(_, suspect)| *suspect).collect(),
+            destination_actions: self.destination_actions.iter().map(|(_, action)| action.clone()).collect(),
         }
     }
 

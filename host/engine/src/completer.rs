@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use portway_model::{Answer, Failure, Lane, code};
-use portway_store::{Action, DeliveryResult, NewMessage, Settled, Suspect};
+use portway_model::{Answer, Failure, Guarantee, Lane, code};
+use portway_store::{Action, DeliveryResult, DestinationAction, NewMessage, Settled, Suspect};
 
 use crate::event::{RunId, Ticket};
 use crate::layout::Place;
@@ -36,6 +36,8 @@ pub(crate) struct Finished {
     pub lane: Lane,
     pub origin: Origin,
     pub result: DeliveryResult,
+    /// It was dropped, not sent.
+    pub is_drop: bool,
     /// How often the store refused it.
     pub refusals: u8,
 }
@@ -49,6 +51,9 @@ pub(crate) struct Completer {
     routed_bytes: usize,
     actions: VecDeque<(Ticket, Action)>,
     suspects: VecDeque<(RunId, Suspect)>,
+    /// Some of them may not be sent twice: they have to be on disk before they are sent.
+    flushes_suspects: bool,
+    destination_actions: VecDeque<(Ticket, DestinationAction)>,
     ledger: Vec<Unflushed>,
     /// Destinations with written results, each once.
     written: Vec<Place>,
@@ -75,6 +80,9 @@ pub(crate) struct Share {
     pub results: Vec<Finished>,
     pub actions: Vec<(Ticket, Action)>,
     pub suspects: Vec<(RunId, Suspect)>,
+    pub destination_actions: Vec<(Ticket, DestinationAction)>,
+    /// It carries what must be on disk before anything follows from it.
+    pub flushes: bool,
 }
 
 /// Whether messages can be stored.
@@ -92,6 +100,8 @@ impl Completer {
             routed_bytes: 0,
             actions: VecDeque::new(),
             suspects: VecDeque::new(),
+            flushes_suspects: false,
+            destination_actions: VecDeque::new(),
             ledger: vec![Unflushed::default(); destinations],
             written: Vec::new(),
             oldest_waiting: None,
@@ -122,7 +132,12 @@ impl Completer {
         self.actions.push_back((ticket, action));
     }
 
-    pub fn suspect(&mut self, run: RunId, suspect: Suspect) {
+    pub fn act_on_destination(&mut self, ticket: Ticket, action: DestinationAction) {
+        self.destination_actions.push_back((ticket, action));
+    }
+
+    pub fn suspect(&mut self, run: RunId, suspect: Suspect, guarantee: Guarantee) {
+        self.flushes_suspects |= guarantee == Guarantee::AtMostOnce;
         self.suspects.push_back((run, suspect));
     }
 
@@ -151,20 +166,22 @@ impl Completer {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.results.is_empty()
-            && self.routed.is_empty()
-            && self.actions.is_empty()
-            && self.suspects.is_empty()
+        self.results.is_empty() && self.routed.is_empty() && !self.has_orders()
+    }
+
+    /// Something waits that is worth a transaction of its own.
+    fn has_orders(&self) -> bool {
+        !self.actions.is_empty() || !self.suspects.is_empty() || !self.destination_actions.is_empty()
     }
 
     pub fn has_work(&self, room: StoreRoom) -> bool {
         let routes = room == StoreRoom::Free && !self.routed.is_empty();
-        routes || !self.results.is_empty() || !self.actions.is_empty() || !self.suspects.is_empty()
+        routes || !self.results.is_empty() || self.has_orders()
     }
 
     /// When the oldest result that waits was accepted; none: something waits that should not.
     pub fn oldest_result(&self) -> Option<Duration> {
-        let can_wait = self.actions.is_empty() && self.suspects.is_empty() && self.results.len() < RIDERS_MAX;
+        let can_wait = !self.has_orders() && self.results.len() < RIDERS_MAX;
         self.oldest_waiting.filter(|_| can_wait)
     }
 
@@ -196,6 +213,8 @@ impl Completer {
             self.oldest_waiting = None;
             share.actions.extend(self.actions.drain(..));
             share.suspects.extend(self.suspects.drain(..));
+            share.flushes = std::mem::take(&mut self.flushes_suspects);
+            share.destination_actions.extend(self.destination_actions.drain(..));
         }
         share
     }
@@ -268,6 +287,7 @@ mod tests {
                 settled: Settled::Sent(Answer::default()),
                 attempted: None,
             },
+            is_drop: false,
             refusals: 0,
         }
     }

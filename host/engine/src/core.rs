@@ -8,14 +8,18 @@ mod apply;
 use std::time::Duration;
 
 use portway_model::{DestinationId, Failure, InterfaceId, code};
-use portway_store::{Action, ActionKind, Durability, ErrorKind, SourceCursor};
+use portway_store::{
+    Action, ActionKind, ActionOutcome, DestinationAction, Durability, Edited, ErrorKind, NewMessage, Origin,
+    OriginKind, SourceCursor,
+};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::committer::{Batch, Committer};
 use crate::completer::{Completer, StoreRoom};
 use crate::dispatcher::{Ctx, Dispatcher, Starts};
-use crate::event::{ActError, Effect, EngineError, Event, Submission, Ticket, Unit};
+use crate::drain::{AfterDrain, DrainOrder, DrainStatus};
+use crate::event::{ActError, Edit, Effect, EngineError, Event, Submission, Ticket, Unit};
 use crate::fact::Fact;
 use crate::fate::Fate;
 use crate::gate::Gate;
@@ -57,6 +61,7 @@ pub struct Core {
     phase: Phase,
     /// Why no message is taken.
     closed: Option<Failure>,
+    drain: Option<DrainStatus>,
     counts: IntakeCounts,
     is_ready: bool,
     /// The intake was last said to be closed.
@@ -95,6 +100,7 @@ impl Core {
             gather: Gather::default(),
             phase: Phase::Running,
             closed: None,
+            drain: None,
             counts: IntakeCounts::default(),
             is_ready: false,
             told_closed: false,
@@ -127,12 +133,8 @@ impl Core {
         match event {
             Event::Submit { ticket, submission } => self.submit(ticket, submission),
             Event::Act { ticket, action } => self.act(ticket, action),
-            Event::Resume(destination) => {
-                self.with_dispatcher(|dispatcher, ctx| dispatcher.resume(destination, ctx))
-            }
-            Event::Stop { destination, author } => {
-                self.with_dispatcher(|dispatcher, ctx| dispatcher.stop(destination, &author, ctx));
-            }
+            Event::ActOnDestination { ticket, action } => self.act_on_destination(ticket, action),
+            Event::Drain { ticket, order } => self.order_drain(ticket, order),
             Event::Shutdown => {
                 if self.phase == Phase::Running {
                     self.phase = Phase::Stopping { since: self.at.monotonic };
@@ -182,6 +184,7 @@ impl Core {
                 self.out.push(Effect::Ready);
             }
             self.tell_intake();
+            self.follow_drain();
             self.stop_when_done();
         }
         out.append(&mut self.out);
@@ -242,6 +245,7 @@ impl Core {
                 log_bytes: last.log_bytes,
                 pruned: self.housekeeping.pruned,
             },
+            drain: self.drain.clone(),
             commits,
             memory: self.dispatcher.memory_status(),
             destinations: self.dispatcher.destinations_status(&self.at),
@@ -260,6 +264,9 @@ impl Core {
         };
         if self.phase != Phase::Running {
             self.refuse(ticket, &submission, &Fate::stopped());
+        } else if let Some(drain) = &self.drain {
+            let fate = Fate::draining(drain.why().text);
+            self.refuse(ticket, &submission, &fate);
         } else if let Some(why) = &self.closed {
             let fate = Fate::full(&why.text);
             self.refuse(ticket, &submission, &fate);
@@ -314,6 +321,45 @@ impl Core {
                 *keep_lane = place.and_then(|(_, place)| place).is_some_and(|place| self.layout.holds(place));
             }
             self.completer.act(ticket, action);
+        }
+    }
+
+    fn act_on_destination(&mut self, ticket: Ticket, action: DestinationAction) {
+        let id = action.destination;
+        if self.phase != Phase::Running {
+            self.out.push(Effect::Acted { ticket, outcome: Err(ActError::Stopped) });
+        } else if self.layout.place(id).is_none() {
+            self.out.push(Effect::Acted { ticket, outcome: Err(ActError::UnknownDestination(id)) });
+        } else {
+            self.completer.act_on_destination(ticket, action);
+        }
+    }
+
+    fn order_drain(&mut self, ticket: Ticket, order: DrainOrder) {
+        let outcome = match (self.phase, order) {
+            (Phase::Running, DrainOrder::Begin { author, then }) => {
+                let since = self.drain.as_ref().map_or(self.at.wall, |drain| drain.since);
+                self.drain = Some(DrainStatus { since, author, then, is_quiet: false });
+                Ok(ActionOutcome::Done(Vec::new()))
+            }
+            (Phase::Running, DrainOrder::Cancel) => {
+                self.drain = None;
+                Ok(ActionOutcome::Done(Vec::new()))
+            }
+            (Phase::Stopping { .. } | Phase::Closing | Phase::Ended, _) => Err(ActError::Stopped),
+        };
+        self.out.push(Effect::Acted { ticket, outcome });
+    }
+
+    /// Looks whether anything that was accepted can still be delivered.
+    fn follow_drain(&mut self) {
+        let is_stored = self.completer.is_empty() && self.committer.is_idle() && self.intake.is_idle();
+        let is_quiet = self.is_ready && is_stored && self.dispatcher.is_quiet();
+        let Some(drain) = &mut self.drain else { return };
+        let is_news = is_quiet && !drain.is_quiet;
+        drain.is_quiet = is_quiet;
+        if is_news && drain.then == AfterDrain::Stop && self.phase == Phase::Running {
+            self.out.push(Effect::Drained);
         }
     }
 
@@ -383,10 +429,15 @@ impl Core {
         let room = Room { messages: limits.batch_messages_max, bytes: limits.batch_bytes_max };
         let taken = self.intake.take(room);
         for taken in taken.drafts {
-            if self.layout.is_strict(taken.source) {
+            // An operator's word must survive what a message survives.
+            if self.layout.is_strict(taken.source) || taken.edit.is_some() {
                 batch.durability = Durability::Strict;
             }
             if let Some(message) = self.layout.message(taken.source, taken.received_at, taken.draft) {
+                let message = match taken.edit {
+                    Some(edit) => edited(message, *edit),
+                    None => message,
+                };
                 batch.messages.push((taken.seat, message));
             }
         }
@@ -433,6 +484,9 @@ impl Core {
         if self.phase != Phase::Running {
             return Some(Failure::new(code::STOPPED, "the engine stops"));
         }
+        if let Some(drain) = &self.drain {
+            return Some(drain.why());
+        }
         let busy = self.committer.lost_patience(self.at.monotonic).map(|text| Failure::new(code::BUSY, text));
         self.closed.clone().or(busy)
     }
@@ -456,6 +510,16 @@ impl Core {
         };
         act(&mut self.dispatcher, &mut ctx, &mut self.out);
     }
+}
+
+/// A corrected copy: linked to its original, for the destinations it is meant for.
+fn edited(mut message: NewMessage, edit: Edit) -> NewMessage {
+    let Edit { of, destinations, author, reason } = edit;
+    if let Some(only) = destinations {
+        message.deliveries.retain(|delivery| only.contains(&delivery.destination));
+    }
+    let origin = Some(Origin { message: of, kind: OriginKind::Edit });
+    NewMessage { origin, edited: Some(Box::new(Edited { author, reason })), ..message }
 }
 
 impl IntakeCounts {

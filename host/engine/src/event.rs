@@ -8,10 +8,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use portway_model::{DestinationId, Draft, InterfaceId, Lane, MessageId, Timestamp, code};
 use portway_store::{
-    Action, ActionOutcome, LaneHead, Maintenance, Pending, Store, StoreError, StoredMessage, WriteBatch,
-    WriteOutcome,
+    Action, ActionOutcome, DestinationAction, LaneHead, Maintenance, Pending, Store, StoreError,
+    StoredMessage, WriteBatch, WriteOutcome,
 };
 
+use crate::drain::DrainOrder;
 use crate::fact::Fact;
 use crate::fate::Fate;
 use crate::gate::Permit;
@@ -39,6 +40,8 @@ pub struct Submission {
     /// At least one, but beside a cursor.
     pub drafts: Vec<Draft>,
     pub unit: Unit,
+    /// The only draft is a corrected copy.
+    pub edit: Option<Box<Edit>>,
     /// Held until all of them are answered.
     pub permit: Permit,
 }
@@ -56,20 +59,53 @@ pub enum Unit {
     WithCursor(Bytes),
 }
 
+/// What a corrected copy is made of, and where it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The original.
+    pub of: MessageId,
+    /// None: to every destination of its interface.
+    pub destinations: Option<Vec<DestinationId>>,
+    /// Who corrected it, for the record.
+    pub author: String,
+    /// Why, for the record.
+    pub reason: String,
+}
+
 /// What happened.
 #[derive(Debug)]
 pub enum Event {
-    Submit { ticket: Ticket, submission: Submission },
-    Act { ticket: Ticket, action: Action },
-    Resume(DestinationId),
-    Stop { destination: DestinationId, author: String },
+    Submit {
+        ticket: Ticket,
+        submission: Submission,
+    },
+    Act {
+        ticket: Ticket,
+        action: Action,
+    },
+    /// Answered by [`Effect::Acted`] when it is stored; of no message.
+    ActOnDestination {
+        ticket: Ticket,
+        action: DestinationAction,
+    },
+    /// Answered by [`Effect::Acted`] at once; of no message.
+    Drain {
+        ticket: Ticket,
+        order: DrainOrder,
+    },
     Shutdown,
     Wrote(Result<WriteOutcome, StoreError>),
     Found(Result<Option<WriteOutcome>, StoreError>),
     Maintained(Result<Maintenance, StoreError>),
     Pruned(Result<u64, StoreError>),
-    Read { id: ReadId, answer: Result<ReadAnswer, StoreError> },
-    Delivered { id: RunId, report: RunReport },
+    Read {
+        id: ReadId,
+        answer: Result<ReadAnswer, StoreError>,
+    },
+    Delivered {
+        id: RunId,
+        report: RunReport,
+    },
     Closed(Result<(), StoreError>),
 }
 
@@ -107,6 +143,8 @@ pub enum Effect {
     Note(Fact),
     /// What waited in the store is known: deliveries go on.
     Ready,
+    /// Everything that can be delivered is, and the process was asked to stop then.
+    Drained,
     /// Everything in hand is stored: close the store. Answered by [`Event::Closed`].
     Close,
     /// Nothing follows.

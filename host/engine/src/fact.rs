@@ -2,6 +2,7 @@
 //! counted is in `status`.
 
 use portway_model::{DestinationId, Failure, MessageId};
+use portway_store::Pause;
 
 /// See the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,10 @@ pub enum Fact {
     DestinationStopped {
         name: DestinationName,
         why: Failure,
+    },
+    DestinationPaused {
+        name: DestinationName,
+        pause: Pause,
     },
     /// It works, or may be tried, again.
     DestinationResumed {
@@ -49,6 +54,10 @@ impl Fact {
             }
             Fact::DestinationStopped { name: DestinationName { interface, destination }, why } => {
                 tracing::error!(%interface, %destination, code = %why.code, "stopped: {}", why.text);
+            }
+            Fact::DestinationPaused { name: DestinationName { interface, destination }, pause } => {
+                let Pause { author, reason, .. } = pause;
+                tracing::warn!(%interface, %destination, %author, "paused: {reason}");
             }
             Fact::DestinationResumed { name: DestinationName { interface, destination } } => {
                 tracing::info!(%interface, %destination, "goes on");

@@ -44,6 +44,10 @@ impl Fate {
         Fate::NotStored { code: code::STOPPED, text: "the engine stops".into(), after_ms: Some(5_000) }
     }
 
+    pub(crate) fn draining(text: impl Into<String>) -> Fate {
+        Fate::NotStored { code: code::DRAINING, text: text.into(), after_ms: Some(5_000) }
+    }
+
     pub(crate) fn invalid(text: impl Into<String>) -> Fate {
         Fate::NotStored { code: code::INVALID, text: text.into(), after_ms: None }
     }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use portway_model::{DestinationId, Draft, InterfaceId, Timestamp, code};
-use portway_store::{Action, ActionKind, ActionOutcome, DeliveryView, Store, StoreError};
+use portway_store::{Action, ActionKind, ActionOutcome, DeliveryView, DestinationAction, Store, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::event::{ActError, EngineError, Submission, Unit};
+use crate::drain::DrainOrder;
+use crate::event::{ActError, Edit, EngineError, Submission, Unit};
 use crate::fate::Fate;
 use crate::gate::{Gate, GateError};
 use crate::inbox::{Inbox, Letter};
@@ -21,8 +22,8 @@ const DRAFT_BYTES: usize = 512;
 #[derive(Debug)]
 pub(crate) enum Request {
     Act { action: Action, reply: oneshot::Sender<Result<ActionOutcome, ActError>> },
-    Resume(DestinationId),
-    Stop { destination: DestinationId, author: String },
+    ActOnDestination { action: DestinationAction, reply: oneshot::Sender<Result<ActionOutcome, ActError>> },
+    Drain { order: DrainOrder, reply: oneshot::Sender<Result<ActionOutcome, ActError>> },
     Status(oneshot::Sender<Status>),
     Shutdown,
 }
@@ -34,6 +35,7 @@ pub struct EngineHandle {
     inbox: Inbox,
     gate: Gate,
     ready: watch::Receiver<bool>,
+    drained: watch::Receiver<bool>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     unit_max: UnitMax,
@@ -58,11 +60,11 @@ impl EngineHandle {
     pub(crate) fn new(
         (requests, inbox): (mpsc::Sender<Request>, Inbox),
         gate: Gate,
-        ready: watch::Receiver<bool>,
+        (ready, drained): (watch::Receiver<bool>, watch::Receiver<bool>),
         (store, clock): (Arc<dyn Store>, Arc<dyn Clock>),
         unit_max: UnitMax,
     ) -> Self {
-        EngineHandle { requests, inbox, gate, ready, store, clock, unit_max }
+        EngineHandle { requests, inbox, gate, ready, drained, store, clock, unit_max }
     }
 
     /// Stores messages of an interface. Answers after their commit, one fate a draft, in order.
@@ -72,6 +74,30 @@ impl EngineHandle {
         received_at: Timestamp,
         drafts: Vec<Draft>,
         unit: Unit,
+    ) -> Vec<Fate> {
+        self.hand_over(interface, received_at, drafts, unit, None).await
+    }
+
+    /// Stores a corrected copy of a message in an interface, as [`EngineHandle::submit`] does.
+    pub async fn edit(
+        &self,
+        interface: InterfaceId,
+        received_at: Timestamp,
+        draft: Draft,
+        edit: Edit,
+    ) -> Fate {
+        let edit = Some(Box::new(edit));
+        let fates = self.hand_over(interface, received_at, vec![draft], Unit::Each, edit).await;
+        fates.into_iter().next().unwrap_or_else(Fate::stopped)
+    }
+
+    async fn hand_over(
+        &self,
+        interface: InterfaceId,
+        received_at: Timestamp,
+        drafts: Vec<Draft>,
+        unit: Unit,
+        edit: Option<Box<Edit>>,
     ) -> Vec<Fate> {
         let (is_whole, cursor_bytes) = match &unit {
             Unit::Each => (false, 0),
@@ -91,7 +117,7 @@ impl EngineHandle {
         };
         let (reply, answer) = oneshot::channel();
         let came_at = self.clock.monotonic();
-        let submission = Submission { interface, received_at, came_at, drafts, unit, permit };
+        let submission = Submission { interface, received_at, came_at, drafts, unit, edit, permit };
         if !self.inbox.push(Letter { submission, reply }) {
             return vec![Fate::stopped(); count];
         }
@@ -116,20 +142,34 @@ impl EngineHandle {
     /// Does what an operator asks, and records it. Whether a resent delivery stays in its lane
     /// follows from its destination's policy, whatever the action says.
     pub async fn act(&self, action: Action) -> Result<ActionOutcome, ActError> {
+        let asked = self.ask(action).await?;
+        gather(asked).await
+    }
+
+    /// The same for many, which share transactions; one answer each, in order.
+    pub async fn act_all(&self, actions: Vec<Action>) -> Vec<Result<ActionOutcome, ActError>> {
+        let mut asked = Vec::with_capacity(actions.len());
+        for action in actions {
+            asked.push(self.ask(action).await);
+        }
+        let mut outcomes = Vec::with_capacity(asked.len());
+        for answers in asked {
+            outcomes.push(match answers {
+                Ok(answers) => gather(answers).await,
+                Err(error) => Err(error),
+            });
+        }
+        outcomes
+    }
+
+    async fn ask(&self, action: Action) -> Result<Vec<Answering>, ActError> {
         let mut answers = Vec::new();
         for action in self.split(action).await? {
             let (reply, answer) = oneshot::channel();
             self.requests.send(Request::Act { action, reply }).await.map_err(|_| ActError::Stopped)?;
             answers.push(answer);
         }
-        let mut all = Vec::new();
-        for answer in answers {
-            match answer.await.map_err(|_| ActError::Stopped)?? {
-                ActionOutcome::Done(changed) => all.extend(changed),
-                other @ (ActionOutcome::NoMessage | ActionOutcome::NoBody) => return Ok(other),
-            }
-        }
-        Ok(ActionOutcome::Done(all))
+        Ok(answers)
     }
 
     async fn split(&self, action: Action) -> Result<Vec<Action>, ActError> {
@@ -141,15 +181,30 @@ impl EngineHandle {
         Ok(split_resend(action, &deliveries))
     }
 
-    /// Lets a stopped or waiting destination go on.
-    pub async fn resume(&self, destination: DestinationId) {
-        // An engine that is gone has nothing to resume.
-        let _ = self.requests.send(Request::Resume(destination)).await;
+    /// Pauses a destination, or lets one that is paused, stopped or away go on; when this returns,
+    /// it is stored.
+    pub async fn act_on_destination(&self, action: DestinationAction) -> Result<(), ActError> {
+        let (reply, answer) = oneshot::channel();
+        let request = Request::ActOnDestination { action, reply };
+        self.requests.send(request).await.map_err(|_| ActError::Stopped)?;
+        answer.await.map_err(|_| ActError::Stopped)?.map(drop)
     }
 
-    /// Stops a destination until [`EngineHandle::resume`] or the next start.
-    pub async fn stop_destination(&self, destination: DestinationId, author: impl Into<String>) {
-        let _ = self.requests.send(Request::Stop { destination, author: author.into() }).await;
+    /// Takes no more messages and delivers what was accepted, or takes that back.
+    pub async fn drain(&self, order: DrainOrder) -> Result<(), ActError> {
+        let (reply, answer) = oneshot::channel();
+        let request = Request::Drain { order, reply };
+        self.requests.send(request).await.map_err(|_| ActError::Stopped)?;
+        answer.await.map_err(|_| ActError::Stopped)?.map(drop)
+    }
+
+    /// Returns when everything that can be delivered is, and the process was asked to stop then; not
+    /// if the engine ends for another reason.
+    pub async fn on_drained(&self) {
+        let mut drained = self.drained.clone();
+        if drained.wait_for(|is_drained| *is_drained).await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// A picture of this moment.
@@ -176,6 +231,21 @@ impl EngineHandle {
         let _ = self.requests.send(Request::Shutdown).await;
         self.requests.closed().await;
     }
+}
+
+type Answering = oneshot::Receiver<Result<ActionOutcome, ActError>>;
+
+/// What became of the parts of one action.
+async fn gather(answers: Vec<Answering>) -> Result<ActionOutcome, ActError> {
+    let (mut all, mut is_repeat) = (Vec::new(), false);
+    for answer in answers {
+        match answer.await.map_err(|_| ActError::Stopped)?? {
+            ActionOutcome::Done(changed) => all.extend(changed),
+            ActionOutcome::Repeated => is_repeat = true,
+            other @ (ActionOutcome::NoMessage | ActionOutcome::NoBody) => return Ok(other),
+        }
+    }
+    if all.is_empty() && is_repeat { Ok(ActionOutcome::Repeated) } else { Ok(ActionOutcome::Done(all)) }
 }
 
 /// One action for each delivery of a message: destinations differ in what a resend does to a lane.

@@ -106,6 +106,7 @@ mod tests {
             came_at: Duration::ZERO,
             drafts: Vec::new(),
             unit: Unit::Each,
+            edit: None,
             permit,
         };
         Letter { submission, reply }

@@ -8,7 +8,7 @@ use std::vec;
 use bytes::Bytes;
 use portway_model::{Draft, Timestamp};
 
-use crate::event::{Submission, Ticket, Unit};
+use crate::event::{Edit, Submission, Ticket, Unit};
 use crate::fate::Fate;
 use crate::gate::Permit;
 
@@ -46,6 +46,7 @@ struct Waiting {
     received_at: Timestamp,
     drafts: vec::IntoIter<Draft>,
     cursor: Option<Bytes>,
+    edit: Option<Box<Edit>>,
 }
 
 #[derive(Debug)]
@@ -64,6 +65,7 @@ pub(crate) struct Taken {
     pub source: usize,
     pub received_at: Timestamp,
     pub draft: Draft,
+    pub edit: Option<Box<Edit>>,
 }
 
 /// A cursor whose turn it is.
@@ -117,7 +119,7 @@ impl Intake {
     }
 
     pub fn push(&mut self, source: usize, ticket: Ticket, submission: Submission) {
-        let Submission { received_at, drafts, unit, permit, .. } = submission;
+        let Submission { received_at, drafts, unit, edit, permit, .. } = submission;
         let (is_whole, cursor) = match unit {
             Unit::Each => (false, None),
             Unit::Whole => (true, None),
@@ -138,7 +140,7 @@ impl Intake {
             self.turns.push_back(source);
         }
         let next = Seat { waiter: number, index: 0, is_whole };
-        queue.push_back(Waiting { next, received_at, drafts: drafts.into_iter(), cursor });
+        queue.push_back(Waiting { next, received_at, drafts: drafts.into_iter(), cursor, edit });
         self.waiting += messages;
         self.submissions += 1;
     }
@@ -264,7 +266,8 @@ impl Share {
             let Some(draft) = waiting.drafts.next() else { break };
             self.bytes += draft.body.len();
             let (seat, received_at) = (waiting.take_seat(), waiting.received_at);
-            self.drafts.push(Taken { seat, source, received_at, draft });
+            let edit = waiting.edit.take();
+            self.drafts.push(Taken { seat, source, received_at, draft, edit });
         }
         if let Some(cursor) = waiting.cursor.take() {
             self.cursors.push(TakenCursor { seat: waiting.take_seat(), source, cursor });
@@ -294,6 +297,7 @@ mod tests {
             came_at: std::time::Duration::ZERO,
             drafts: bodies.iter().map(draft).collect(),
             unit,
+            edit: None,
             permit: gate.admit(InterfaceId(1), 1).unwrap(),
         }
     }

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use portway_model::{DestinationId, Draft, InterfaceId, Lane, OnQuarantine, Timestamp};
-use portway_store::{DedupeWindow, Durability, NewDelivery, NewMessage, Origin};
+use portway_model::{DestinationId, Draft, InterfaceId, Lane, OnQuarantine, Term, Timestamp};
+use portway_store::{DedupeWindow, Durability, NewDelivery, NewMessage, Origin, Pause};
 
 use crate::fact::DestinationName;
 use crate::settings::{DestinationSettings, EngineSettings, InterfaceSettings, Limits};
@@ -21,6 +21,7 @@ pub(crate) struct Layout {
     destinations: Vec<DestinationSettings>,
     by_interface: BTreeMap<InterfaceId, usize>,
     by_destination: BTreeMap<DestinationId, Place>,
+    pauses: BTreeMap<DestinationId, Pause>,
 }
 
 #[derive(Debug)]
@@ -37,6 +38,7 @@ impl Layout {
             destinations: Vec::new(),
             by_interface: BTreeMap::new(),
             by_destination: BTreeMap::new(),
+            pauses: settings.pauses.into_iter().collect(),
         };
         for mut interface in settings.interfaces {
             let first = layout.destinations.len();
@@ -80,6 +82,11 @@ impl Layout {
         self.interfaces.get(source).map(|entry| &entry.settings)
     }
 
+    /// Whether a destination was paused when the engine started.
+    pub fn pause(&self, destination: DestinationId) -> Option<&Pause> {
+        self.pauses.get(&destination)
+    }
+
     /// A destination as people call it.
     pub fn name(&self, place: Place) -> DestinationName {
         let owner = self.interfaces.iter().find(|entry| entry.places.contains(&place));
@@ -113,9 +120,11 @@ impl Layout {
             group: settings.group,
             tier: settings.tier,
             received_at,
+            terms: Term::of_message(&settings.search, draft.key.as_ref(), &draft.attributes),
             dedupe: settings.dedupe_window.filter(|_| draft.dedupe.is_some()).map(DedupeWindow),
             draft,
             origin: None,
+            edited: None,
             deliveries,
         })
     }

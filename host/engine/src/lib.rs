@@ -8,6 +8,7 @@ mod committer;
 mod completer;
 mod core;
 mod dispatcher;
+mod drain;
 mod event;
 mod fact;
 mod fate;
@@ -25,8 +26,9 @@ pub mod status;
 mod time;
 
 pub use crate::core::{Core, LastEnd};
+pub use drain::{AfterDrain, DrainOrder, DrainStatus};
 pub use event::{
-    ActError, Effect, EngineError, Event, Read, ReadAnswer, ReadId, RunId, Submission, Ticket, Unit,
+    ActError, Edit, Effect, EngineError, Event, Read, ReadAnswer, ReadId, RunId, Submission, Ticket, Unit,
 };
 pub use fact::{DestinationName, Fact};
 pub use fate::Fate;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use portway_model::{
-    Answer, Attributes, DestinationId, Envelope, Failure, InterfaceId, Key, Later, Timestamp, Trouble,
+    Answer, Attributes, DestinationId, Envelope, Failure, Guarantee, InterfaceId, Key, Later, Timestamp,
+    Trouble, code,
 };
 
 /// Wall time for what is stored, and a monotonic time for waits.
@@ -27,6 +28,9 @@ pub struct Run {
     pub singly: bool,
     /// A quarantined message ends an ordered run: the lane waits for an operator.
     pub hold_on_quarantine: bool,
+    /// With at-most-once a message that may have arrived must be `Quarantine`, and `Retry` or
+    /// `Untried` only what surely did not.
+    pub guarantee: Guarantee,
     /// At least one, at most 256.
     pub messages: Vec<Envelope>,
 }
@@ -75,6 +79,19 @@ pub enum Stop {
     Unavailable(Later),
     /// A person must change something.
     Misconfigured(Failure),
+}
+
+impl Verdict {
+    /// At a destination that may not send twice: nobody knows whether it arrived.
+    pub fn in_doubt(why: &str) -> Verdict {
+        Verdict::Quarantine(in_doubt(why))
+    }
+}
+
+/// Why a delivery is quarantined that may have arrived.
+pub(crate) fn in_doubt(why: &str) -> Failure {
+    let text = format!("it may have arrived, and is not sent again by itself: {why}");
+    Failure::new(code::MAY_HAVE_ARRIVED, text)
 }
 
 impl From<Trouble> for Stop {

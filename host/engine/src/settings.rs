@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
-use portway_model::{DestinationId, GroupId, InterfaceId, OnQuarantine, Order, RetryPolicy, Tier};
-use portway_store::Durability;
+use portway_model::{
+    DestinationId, GroupId, Guarantee, InterfaceId, OnQuarantine, Order, RateLimit, RetryPolicy, Tier,
+};
+use portway_store::{Durability, Pause};
 
 /// Everything an engine runs.
 #[derive(Clone, Debug)]
 pub struct EngineSettings {
     pub interfaces: Vec<InterfaceSettings>,
     pub limits: Limits,
+    /// Destinations that were paused before and not resumed since.
+    pub pauses: Vec<(DestinationId, Pause)>,
 }
 
 /// One interface.
@@ -22,6 +26,8 @@ pub struct InterfaceSettings {
     pub durability: Durability,
     /// How long a dedupe key is remembered; none: not looked up.
     pub dedupe_window: Option<Duration>,
+    /// What its messages are found by: `key`, and names of attributes.
+    pub search: Vec<String>,
     /// Finished messages older than this are removed.
     pub keep: Duration,
     pub destinations: Vec<DestinationSettings>,
@@ -39,6 +45,9 @@ pub struct DestinationSettings {
     pub on_quarantine: OnQuarantine,
     /// Deliveries in a run, 1 to 256.
     pub run_max: u32,
+    pub guarantee: Guarantee,
+    /// None: as fast as it takes.
+    pub rate: Option<RateLimit>,
 }
 
 /// Budgets of the whole engine.

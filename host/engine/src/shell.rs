@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use portway_model::{Failure, Later, code};
+use portway_model::{Failure, Guarantee, Later, code};
 use portway_store::{ActionOutcome, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -49,6 +49,7 @@ pub struct EngineTask {
     requests: mpsc::Receiver<Request>,
     inbox: Inbox,
     ready: watch::Sender<bool>,
+    drained: watch::Sender<bool>,
     calls: JoinSet<Event>,
     submits: HashMap<Ticket, oneshot::Sender<Vec<Fate>>>,
     acts: HashMap<Ticket, oneshot::Sender<Result<ActionOutcome, ActError>>>,
@@ -67,16 +68,18 @@ impl Engine {
         let core = Core::new(settings, last_end, rand::random(), now);
         let (sender, requests) = mpsc::channel(REQUESTS_MAX);
         let (ready, is_ready) = watch::channel(false);
+        let (drained, is_drained) = watch::channel(false);
         let inbox = Inbox::new();
         let ports = (Arc::clone(&parts.store), Arc::clone(&parts.clock));
-        let handle =
-            EngineHandle::new((sender, inbox.clone()), core.gate(), is_ready, ports, core.unit_max());
+        let handles = (is_ready, is_drained);
+        let handle = EngineHandle::new((sender, inbox.clone()), core.gate(), handles, ports, core.unit_max());
         let task = EngineTask {
             core,
             parts,
             requests,
             inbox,
             ready,
+            drained,
             calls: JoinSet::new(),
             submits: HashMap::new(),
             acts: HashMap::new(),
@@ -174,8 +177,14 @@ impl EngineTask {
                 self.acts.insert(ticket, reply);
                 Event::Act { ticket, action }
             }
-            Request::Resume(destination) => Event::Resume(destination),
-            Request::Stop { destination, author } => Event::Stop { destination, author },
+            Request::ActOnDestination { action, reply } => {
+                self.acts.insert(ticket, reply);
+                Event::ActOnDestination { ticket, action }
+            }
+            Request::Drain { order, reply } => {
+                self.acts.insert(ticket, reply);
+                Event::Drain { ticket, order }
+            }
             Request::Status(reply) => {
                 // Who asked may have gone.
                 let _ = reply.send(self.core.status());
@@ -223,6 +232,9 @@ impl EngineTask {
             Effect::Ready => {
                 self.ready.send_replace(true);
             }
+            Effect::Drained => {
+                self.drained.send_replace(true);
+            }
             Effect::End(result) => return Some(result),
         }
         None
@@ -241,11 +253,15 @@ impl Drop for EngineTask {
 
 /// A panic in a delivery must not take the engine along.
 async fn deliver_safely(deliver: &dyn Deliver, run: Run) -> RunReport {
-    let count = run.messages.len();
+    let (count, guarantee) = (run.messages.len(), run.guarantee);
     AssertUnwindSafe(deliver.deliver(run)).catch_unwind().await.unwrap_or_else(|_| {
+        let verdict = match guarantee {
+            Guarantee::AtLeastOnce => Verdict::Untried,
+            Guarantee::AtMostOnce => Verdict::in_doubt("delivering it failed inside the engine's process"),
+        };
         let failure = Failure::new(code::PANIC, "delivering it failed inside the engine's process");
         RunReport {
-            verdicts: vec![Verdict::Untried; count],
+            verdicts: vec![verdict; count],
             stop: Some(Stop::Unavailable(Later { failure, after_ms: None })),
             go_singly: true,
         }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use portway_model::{AttemptNo, DestinationId, Failure, Lane, MessageId, Timestamp};
+use portway_model::{AttemptNo, DestinationId, Failure, Lane, MessageId, RateLimit, Timestamp};
+use portway_store::Pause;
+
+use crate::drain::DrainStatus;
 
 /// Everything at one moment.
 #[derive(Clone, Debug, Default)]
@@ -10,6 +13,8 @@ pub struct Status {
     /// What waited in the store at the start is known.
     pub ready: bool,
     pub intake: IntakeStatus,
+    /// None: messages are taken and delivered as usual.
+    pub drain: Option<DrainStatus>,
     pub commits: CommitStatus,
     pub memory: MemoryStatus,
     /// In the order of the settings.
@@ -82,6 +87,16 @@ pub struct DestinationStatus {
     /// The first of them, at most [`DestinationStatus::BLOCKED_MAX`].
     pub blocked: Vec<BlockedLane>,
     pub counts: Counts,
+    /// None: as fast as it takes.
+    pub rate: Option<RateStatus>,
+}
+
+/// How fast a destination is sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateStatus {
+    pub limit: RateLimit,
+    /// Something could be sent, if the rate was not used up.
+    pub waits: bool,
 }
 
 /// Whether a destination works.
@@ -99,6 +114,8 @@ pub enum DestinationState {
         why: Failure,
         since: Timestamp,
     },
+    /// An operator's word, until `resume`.
+    Paused(Pause),
 }
 
 /// What a lane waits for.
@@ -119,6 +136,8 @@ pub struct Counts {
     pub filtered: u64,
     pub quarantined: u64,
     pub retried: u64,
+    /// Not sent because the rate was used up; these are among the filtered.
+    pub dropped: u64,
     /// Results of deliveries that an operator changed meanwhile.
     pub stale: u64,
     /// Reports that were not as agreed.

@@ -229,8 +229,18 @@ codes! {
     FULL = "full";
     /// The message is larger than it may be.
     TOO_LARGE = "too-large";
-    /// The engine stops, or somebody stopped the destination.
+    /// The engine stops.
     STOPPED = "stopped";
+    /// The engine drains: it delivers what it has and takes nothing new.
+    DRAINING = "draining";
+    /// Nobody knows whether it arrived, and its destination may not send it twice.
+    MAY_HAVE_ARRIVED = "may-have-arrived";
+    /// An interface does not make searchable what is searched for.
+    NOT_SEARCHABLE = "not-searchable";
+    /// Several lanes are blocked, and none was named.
+    LANE_UNCLEAR = "lane-unclear";
+    /// Somebody paused the destination.
+    PAUSED = "paused";
     /// The store refuses this message, or a request was asked wrongly.
     INVALID = "invalid";
 

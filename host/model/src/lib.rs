@@ -6,18 +6,24 @@
 pub mod attributes;
 pub mod code;
 pub mod delivery;
+pub mod guarantee;
 pub mod ids;
 pub mod lane;
 pub mod message;
 pub mod outcome;
+pub mod rate;
 pub mod retry;
+pub mod term;
 pub mod time;
 
 pub use attributes::Attributes;
 pub use delivery::{DeliveryState, MessageStatus};
+pub use guarantee::Guarantee;
 pub use ids::{AttemptNo, DestinationId, GroupId, InterfaceId, MessageId, Round, Tier};
 pub use lane::{Lane, Order};
 pub use message::{Draft, Envelope, Key};
 pub use outcome::{Answer, Failure, Later, Output, SendVerdict, TransformVerdict, Trouble};
+pub use rate::{OverRate, Per, Rate, RateLimit};
 pub use retry::{Next, OnQuarantine, RetryPolicy};
+pub use term::Term;
 pub use time::Timestamp;

@@ -96,9 +96,12 @@ pub enum HttpError {
     /// The deadline passed; the request may have arrived.
     #[error("timed out")]
     Timeout,
-    /// No connection, or it ended before the answer did.
+    /// No connection; nothing was sent.
     #[error("{0}")]
     Unreachable(String),
+    /// The connection ended before the answer did; the request may have arrived.
+    #[error("{0}")]
+    Broken(String),
     /// The answer is above the grant's limit; the request has arrived.
     #[error("the answer is larger than the grant allows")]
     TooLarge,
@@ -107,6 +110,16 @@ pub enum HttpError {
     Invalid(String),
     #[error("{0}")]
     Other(String),
+}
+
+impl HttpError {
+    /// Whether the peer may have seen the request.
+    pub fn may_have_arrived(&self) -> bool {
+        match self {
+            HttpError::Denied(_) | HttpError::Unreachable(_) | HttpError::Invalid(_) => false,
+            HttpError::Timeout | HttpError::Broken(_) | HttpError::TooLarge | HttpError::Other(_) => true,
+        }
+    }
 }
 
 /// Sends requests; one a process. Cheap to clone.

@@ -1,11 +1,13 @@
 //! The command line: which commands there are. What each takes stands in its own file.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    backup, bench, explain, r#gen, gen_docs, message, resume, run, sink, status, validate,
+    backup, bench, destination, drain, explain, r#gen, gen_docs, lane, message, resume, run, sink, status,
+    validate,
 };
 use crate::output::Format;
 
@@ -34,7 +36,10 @@ pub enum Command {
     Validate(validate::Args),
     Status(status::Args),
     Message(message::Args),
+    Destination(destination::Args),
+    Lane(lane::Args),
     Resume(resume::Args),
+    Drain(drain::Args),
     Backup(backup::Args),
     Explain(explain::Args),
     Gen(r#gen::Args),
@@ -45,6 +50,33 @@ pub enum Command {
     CompileComponent,
     #[command(hide = true)]
     GenDocs(gen_docs::Args),
+}
+
+/// A destination, as it is named on the command line: `INTERFACE/DESTINATION`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slot {
+    pub interface: String,
+    pub destination: String,
+}
+
+impl Slot {
+    /// Its path in the API.
+    pub fn path(&self) -> String {
+        let part = |name: &str| url::form_urlencoded::byte_serialize(name.as_bytes()).collect::<String>();
+        format!("/api/v1/destinations/{}/{}", part(&self.interface), part(&self.destination))
+    }
+}
+
+impl FromStr for Slot {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Slot, Self::Err> {
+        let names = text.split_once('/').filter(|(interface, destination)| {
+            !interface.is_empty() && !destination.is_empty() && !destination.contains('/')
+        });
+        let (interface, destination) = names.ok_or("write `INTERFACE/DESTINATION`")?;
+        Ok(Slot { interface: interface.to_owned(), destination: destination.to_owned() })
+    }
 }
 
 /// Which project.

@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::cli::Slot;
 use crate::output::Exit;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -137,7 +138,13 @@ impl Client {
         query.append_pair("limit", &list.limit.to_string());
         let cursor = list.cursor.map(|cursor| cursor.to_string());
         let status = list.status.map(|status| status.as_str().to_owned());
+        let (from, to) = (list.from.map(|time| time.to_string()), list.to.map(|time| time.to_string()));
         let given = [
+            ("key", &list.key),
+            ("attribute", &list.attribute),
+            ("text", &list.text),
+            ("from", &from),
+            ("to", &to),
             ("interface", &list.interface),
             ("destination", &list.destination),
             ("status", &status),
@@ -169,10 +176,66 @@ impl Client {
         self.post(&format!("/api/v1/messages/{id}/{verb}"), act).await
     }
 
-    pub async fn resume(&self, interface: &str, destination: &str) -> Result<views::Resumed, ClientError> {
-        let part = |name: &str| url::form_urlencoded::byte_serialize(name.as_bytes()).collect::<String>();
-        let path = format!("/api/v1/destinations/{}/{}/resume", part(interface), part(destination));
-        self.post(&path, &()).await
+    /// Stores a corrected copy of a message.
+    pub async fn edit(
+        &self,
+        id: MessageId,
+        edit: &params::Edit,
+        body: Bytes,
+    ) -> Result<views::Edited, ClientError> {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.append_pair("reason", &edit.reason).append_pair("author", &edit.author);
+        if let Some(destinations) = &edit.destinations {
+            query.append_pair("destinations", destinations);
+        }
+        let path = format!("/api/v1/messages/{id}/edit?{}", query.finish());
+        let body = self.send(Method::POST, &path, body).await?;
+        serde_json::from_slice(&body).map_err(ClientError::Answer)
+    }
+
+    /// `verb` is `resend` or `dismiss`.
+    pub async fn act_on_many(
+        &self,
+        verb: &str,
+        act: &params::BulkAct,
+    ) -> Result<views::BulkDone, ClientError> {
+        self.post(&format!("/api/v1/messages/{verb}"), act).await
+    }
+
+    /// `verb` is `pause` or `resume`.
+    pub async fn act_on_destination(
+        &self,
+        slot: &Slot,
+        verb: &str,
+        word: &params::Word,
+    ) -> Result<views::DestinationActionDone, ClientError> {
+        self.post(&format!("{}/{verb}", slot.path()), word).await
+    }
+
+    /// `verb` is `skip` or `retry`.
+    pub async fn act_on_lane(
+        &self,
+        slot: &Slot,
+        verb: &str,
+        lane: &params::ActOnLane,
+    ) -> Result<views::ActionDone, ClientError> {
+        self.post(&format!("{}/lanes/{verb}", slot.path()), lane).await
+    }
+
+    pub async fn list_destination_actions(
+        &self,
+        slot: &Slot,
+    ) -> Result<Vec<views::DestinationActionRecord>, ClientError> {
+        self.get(&format!("{}/actions", slot.path())).await
+    }
+
+    pub async fn drain(&self, drain: &params::Drain) -> Result<views::Draining, ClientError> {
+        self.post("/api/v1/drain", drain).await
+    }
+
+    pub async fn cancel_drain(&self) -> Result<views::Draining, ClientError> {
+        let body = self.send(Method::DELETE, "/api/v1/drain", Bytes::new()).await?;
+        serde_json::from_slice(&body).map_err(ClientError::Answer)
     }
 
     pub async fn backup(&self, file: &str) -> Result<views::Backup, ClientError> {

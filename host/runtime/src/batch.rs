@@ -41,6 +41,9 @@ pub struct Batch {
 pub(crate) struct Trace {
     pub begun: Option<u32>,
     pub sent: Vec<u32>,
+    pub unsure: Vec<u32>,
+    /// The guest did something in the world that a peer may see.
+    pub reached: bool,
     pub fuel: u64,
 }
 
@@ -93,6 +96,7 @@ impl Trace {
     pub fn note(&mut self, instance: &Instance) {
         let call = &instance.store.data().call;
         self.begun = call.begun;
+        self.reached |= call.reached;
         for index in &call.sent {
             self.arrived(*index);
         }
@@ -113,7 +117,7 @@ impl Trace {
             self.fuel = self.fuel.max(fault.fuel);
             self.begun = fault.begun;
         }
-        Call { result, begun: self.begun, sent: self.sent, fuel: self.fuel }
+        Call { result, begun: self.begun, sent: self.sent, unsure: self.unsure, fuel: self.fuel }
     }
 }
 

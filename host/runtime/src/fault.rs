@@ -18,6 +18,8 @@ pub struct Call<T> {
     pub begun: Option<u32>,
     /// Messages that are known to have arrived, whatever the result.
     pub sent: Vec<u32>,
+    /// Messages that the peer may have seen, and of which no verdict speaks that knows its answer.
+    pub unsure: Vec<u32>,
     pub fuel: u64,
 }
 

@@ -71,6 +71,8 @@ pub(crate) struct CallState {
     pub messages: Vec<u64>,
     pub begun: Option<u32>,
     pub sent: Vec<u32>,
+    /// Something was done in the world that a peer may see.
+    pub reached: bool,
     pub fuel_per_message: u64,
     /// Waiting for the world, not computing.
     pub in_service: bool,
@@ -140,6 +142,7 @@ impl Guest {
                 messages: Vec::new(),
                 begun: None,
                 sent: Vec::new(),
+                reached: false,
                 fuel_per_message: limits.fuel_per_message,
                 in_service: false,
                 deadline: Instant::now(),
@@ -190,6 +193,7 @@ pub(crate) fn start(store: &mut wasmtime::Store<Guest>, start: CallStart<'_>) ->
     call.messages.extend(start.messages);
     call.begun = None;
     call.sent.clear();
+    call.reached = false;
     call.in_service = false;
     call.deadline = start.deadline;
     guest.random.reseed(call.messages.first().copied().unwrap_or(0));

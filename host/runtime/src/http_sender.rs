@@ -94,6 +94,7 @@ impl HttpSender {
                 Plan::Decided(verdict) => Some(verdict),
                 Plan::Ask(ask) => {
                     let reply = self.ask(index, ask, deadline).await;
+                    trace.asked(&reply);
                     self.judge(vec![reply], batch, deadline, trace).await?.pop()
                 }
             };
@@ -128,6 +129,7 @@ impl HttpSender {
         }
         let asked = asks.into_iter().map(|(index, ask)| self.ask(index, ask, deadline));
         let replies: Vec<Reply> = stream::iter(asked).buffered(SIDE_BY_SIDE_MAX).collect().await;
+        replies.iter().for_each(|reply| trace.asked(reply));
         if !replies.is_empty() {
             let indexes: Vec<u32> = replies.iter().map(|reply| reply.index).collect();
             let judged = self.judge(replies, batch, deadline, trace).await?;
@@ -223,6 +225,15 @@ impl HttpSender {
     }
 }
 
+impl Trace {
+    /// A request was made: until its answer is judged nobody is sure of it.
+    fn asked(&mut self, reply: &Reply) {
+        if reply.outcome.as_ref().map_or_else(HttpError::may_have_arrived, |_| true) {
+            self.unsure.push(reply.index);
+        }
+    }
+}
+
 async fn judge_in(
     instance: &mut Instance,
     user: &Use,
@@ -233,6 +244,8 @@ async fn judge_in(
 ) -> Result<Vec<SendVerdict>, CallError> {
     let resource = instance.resource(user, deadline).await?;
     let indexes: Vec<u32> = replies.iter().map(|reply| reply.index).collect();
+    let answered: Vec<u32> =
+        replies.iter().filter(|reply| reply.outcome.is_ok()).map(|reply| reply.index).collect();
     let ids =
         indexes.iter().filter_map(|index| batch.messages.get(*index as usize)).map(|message| message.id.0);
     let fuel = instance.fuel_of(replies.len());
@@ -266,6 +279,8 @@ async fn judge_in(
             verdict.map_err(|lie| instance.lie(format!("verdict of message {index}: {lie}"), Some(index)))?,
         );
     }
+    // Its verdict knows the whole answer.
+    trace.unsure.retain(|index| !answered.contains(index));
     Ok(read)
 }
 
@@ -343,7 +358,7 @@ fn reply_of(things: &mut crate::things::Things, reply: Reply) -> wit::Reply {
         Err(error) => Err(match error {
             HttpError::Denied(text) => wit_http::Error::Denied(text),
             HttpError::Timeout => wit_http::Error::Timeout,
-            HttpError::Unreachable(text) => wit_http::Error::Unreachable(text),
+            HttpError::Unreachable(text) | HttpError::Broken(text) => wit_http::Error::Unreachable(text),
             HttpError::TooLarge => wit_http::Error::TooLarge,
             HttpError::Invalid(text) => wit_http::Error::Invalid(text),
             HttpError::Other(text) => wit_http::Error::Other(text),

@@ -31,6 +31,10 @@ impl Sender {
     pub async fn send(&self, batch: &Batch) -> Call<Vec<SendVerdict>> {
         let mut trace = Trace::default();
         let result = self.attempt(batch, &mut trace).await;
+        if trace.reached {
+            // What of its conversation was whose only the plugin knows.
+            trace.unsure = (0_u32..).take(batch.messages.len()).collect();
+        }
         trace.into_call(result)
     }
 

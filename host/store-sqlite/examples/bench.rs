@@ -229,6 +229,8 @@ fn message(case: Case, n: u64, body: &Bytes) -> NewMessage {
         },
         dedupe: case.dedupe.then_some(DedupeWindow(Duration::from_secs(86_400))),
         origin: None,
+        edited: None,
+        terms: Vec::new(),
         deliveries: (1..=case.destinations)
             .map(|n| NewDelivery { destination: DestinationId(n), lane })
             .collect(),

@@ -72,6 +72,7 @@ fn put_action(bytes: &mut Vec<u8>, action: &ActionOutcome) {
     match action {
         ActionOutcome::NoMessage => put(bytes, 0),
         ActionOutcome::NoBody => put(bytes, 1),
+        ActionOutcome::Repeated => put(bytes, 3),
         ActionOutcome::Done(changed) => {
             put(bytes, 2);
             put(bytes, changed.len() as u64);
@@ -164,6 +165,7 @@ impl Reader<'_> {
             0 => Some(ActionOutcome::NoMessage),
             1 => Some(ActionOutcome::NoBody),
             2 => self.repeat(Reader::changed).map(ActionOutcome::Done),
+            3 => Some(ActionOutcome::Repeated),
             _ => None,
         }
     }
@@ -202,6 +204,7 @@ mod tests {
                 ActionOutcome::NoBody,
                 ActionOutcome::Done(vec![(DestinationId(9), Lane::APART, Round(1))]),
                 ActionOutcome::NoMessage,
+                ActionOutcome::Repeated,
             ],
             suspects: vec![1, 700],
         };

@@ -1,12 +1,13 @@
 //! Storing messages, their bodies and their deliveries.
 
 use portway_model::{DeliveryState, MessageStatus, Timestamp};
-use portway_store::{MessageOutcome, NewMessage, Origin, OriginKind};
+use portway_store::{Edited, MessageOutcome, NewMessage, Origin, OriginKind};
 use rusqlite::{Connection, params};
 
 use crate::body::Ahead;
 use crate::dedupe;
 use crate::number::{given, stored};
+use crate::term;
 
 /// What becomes of a message.
 #[derive(Clone, Copy)]
@@ -72,6 +73,7 @@ pub(crate) fn insert(
         numbered.push(Numbered { id: *last_id, new, seen: dedupe::look_up(connection, new, *last_id, now)? });
     }
     insert_messages(connection, &numbered, ahead, now)?;
+    record_edits(connection, &numbered, now)?;
     insert_deliveries(connection, &numbered, now)?;
     Ok(numbered.iter().map(Numbered::outcome).collect())
 }
@@ -111,9 +113,26 @@ fn insert_messages(
             origin.map(|(id, _)| id),
             origin.map(|(_, kind)| kind.number()),
         ])?;
+        if !new.terms.is_empty() {
+            term::insert(connection, *id, &new.terms)?;
+        }
         if !message.is_duplicate() && body_id.is_none() {
             insert_body.execute(params![id, new.body().as_ref()])?;
         }
+    }
+    Ok(())
+}
+
+const RECORD_EDIT: &str =
+    "INSERT INTO message_actions (message_id, at, action, author, reason) VALUES (?, ?, ?, ?, ?)";
+
+/// Who corrected which message stands with that message.
+fn record_edits(connection: &Connection, messages: &[Numbered<'_>], now: Timestamp) -> rusqlite::Result<()> {
+    for message in messages {
+        let (Some(edited), Some((origin, _))) = (&message.new.edited, message.origin()) else { continue };
+        let Edited { author, reason } = edited.as_ref();
+        let mut record = connection.prepare_cached(RECORD_EDIT)?;
+        record.execute(params![origin, stored(now.0), Edited::ACTION.1, author, reason])?;
     }
     Ok(())
 }

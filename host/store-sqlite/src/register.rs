@@ -37,7 +37,7 @@ pub(crate) fn register(
     }
     let (unclean, store) = connection.query_row(LAST_WRITE, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     connection.execute(USE, [])?;
-    Ok(Registered { interfaces, unclean, store })
+    Ok(Registered { interfaces, unclean, store, pauses: Vec::new() })
 }
 
 /// All numbers ever given, for what is refused.

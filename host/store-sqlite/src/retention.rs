@@ -6,6 +6,7 @@ use portway_model::{InterfaceId, MessageStatus, Timestamp};
 use rusqlite::{Connection, params};
 
 use crate::number::stored;
+use crate::term;
 
 /// Messages removed in one transaction; the writer is free in between.
 pub(crate) const REMOVED_MAX: u32 = 256;
@@ -76,17 +77,19 @@ pub(crate) fn prune(
 }
 
 /// The message last: the others are found by it.
-const REMOVE: [&str; 7] = [
+const REMOVE: [&str; 8] = [
     "DELETE FROM body_chunks WHERE body_id = (SELECT body_id FROM messages WHERE id = ?)",
     "DELETE FROM bodies WHERE message_id = ?",
     "DELETE FROM deliveries WHERE message_id = ?",
     "DELETE FROM attempts WHERE message_id = ?",
     "DELETE FROM suspects WHERE message_id = ?",
     "DELETE FROM message_actions WHERE message_id = ?",
+    "DELETE FROM action_requests WHERE message_id = ?",
     "DELETE FROM messages WHERE id = ?",
 ];
 
 fn remove(connection: &Connection, ids: &[i64]) -> rusqlite::Result<()> {
+    ids.iter().try_for_each(|id| term::remove(connection, *id))?;
     for sql in REMOVE {
         let mut remove = connection.prepare_cached(sql)?;
         ids.iter().try_for_each(|id| remove.execute([id]).map(drop))?;

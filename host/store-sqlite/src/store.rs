@@ -10,8 +10,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Timestamp};
 use portway_store::{
-    ActionView, AttemptView, DeliveryView, ErrorKind, LaneHead, ListMessages, Maintenance, MessageView, Page,
-    Pending, QueueView, Registered, Store, StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
+    ActionView, AttemptView, DeliveryView, DestinationActionView, ErrorKind, LaneHead, ListMessages,
+    Maintenance, MessageView, Page, Pending, QueueView, Registered, Store, StoreError, StoredMessage,
+    Topology, WriteBatch, WriteOutcome,
 };
 
 use crate::lock::Lock;
@@ -21,7 +22,7 @@ use crate::readers::Readers;
 use crate::retention::{PASSES_MAX, REMOVED_MAX};
 use crate::thread::{WriterThreads, start_apart};
 use crate::writer::Writer;
-use crate::{backup, cursor, delivery, view};
+use crate::{backup, cursor, delivery, destination, view};
 
 /// A store in one SQLite file, for one engine.
 pub struct SqliteStore {
@@ -161,6 +162,17 @@ impl Store for SqliteStore {
 
     async fn list_actions(&self, id: MessageId) -> Result<Vec<ActionView>, StoreError> {
         self.readers.read(move |reader| view::list_actions(reader, id)).await
+    }
+
+    async fn list_edits(&self, id: MessageId) -> Result<Vec<MessageId>, StoreError> {
+        self.readers.read(move |reader| view::list_edits(reader, id)).await
+    }
+
+    async fn list_destination_actions(
+        &self,
+        destination: DestinationId,
+    ) -> Result<Vec<DestinationActionView>, StoreError> {
+        self.readers.read(move |reader| destination::list_actions(reader, destination)).await
     }
 
     async fn prune(

@@ -22,7 +22,7 @@ pub(crate) fn count(connection: &Connection, suspects: &[Suspect]) -> Result<Vec
     Ok(counts)
 }
 
-const FORGET: &str = "DELETE FROM suspects WHERE message_id = ? AND destination_id = ?";
+pub(crate) const FORGET: &str = "DELETE FROM suspects WHERE message_id = ? AND destination_id = ?";
 
 /// Forgets suspects that have a result now.
 pub(crate) fn forget<'a>(

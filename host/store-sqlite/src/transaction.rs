@@ -8,7 +8,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use crate::body::Ahead;
 use crate::error::{commit_failed, failed};
-use crate::{action, cursor, mark, message, result, suspect};
+use crate::{action, cursor, destination, mark, message, result, suspect};
 
 /// Begins a transaction that writes. Dropped without [`commit`] it is rolled back, also by a panic.
 pub(crate) fn begin<'a>(connection: &'a mut Connection, what: &str) -> Result<Transaction<'a>, StoreError> {
@@ -45,6 +45,7 @@ impl Writing<'_, '_> {
             actions: action::act(self.connection, &batch.actions, self.now)?,
             suspects: suspect::count(self.connection, &batch.suspects)?,
         };
+        destination::act(self.connection, &batch.destination_actions, self.now)?;
         self.suspects |= !batch.suspects.is_empty();
         self.leave_trace(batch.mark, &outcome).map_err(|error| failed("store the batch", error))?;
         Ok(outcome)

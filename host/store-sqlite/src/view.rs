@@ -5,15 +5,15 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use portway_model::{Attributes, DeliveryState, Key, MessageId, MessageStatus};
 use portway_store::{
-    ActionView, AttemptView, DeliveryView, ErrorKind, ListMessages, MessageView, OriginKind, Page,
-    StoreError, StoredMessage,
+    ActionKind, ActionView, AttemptView, DeliveryView, ErrorKind, ListMessages, MessageView, OriginKind,
+    Page, StoreError, StoredMessage,
 };
 use rusqlite::{Connection, Row, params};
 
-use crate::action;
 use crate::error::{damaged, failed};
 use crate::number::{self, stored};
 use crate::query::{blob, int, maybe_int, row, rows, text};
+use crate::term;
 
 /// Messages one page looks at, where no index leads to those that fit.
 const LOOKED_AT_MAX: i64 = 50_000;
@@ -104,8 +104,17 @@ pub(crate) fn list_messages(
     list: &ListMessages,
 ) -> Result<Page<MessageView>, StoreError> {
     let limit = list.limit.clamp(1, ListMessages::LIMIT_MAX);
-    let before = list.before.map_or(i64::MAX, |before| stored(before.0));
+    let mut before = list.before.map_or(i64::MAX, |before| stored(before.0));
+    if let Some(to) = list.to {
+        before = before.min(term::first_since(connection, to.0)?);
+    }
+    let since = list.from.map(|from| term::first_since(connection, from.0)).transpose()?;
+    let since = since.unwrap_or(i64::MIN);
+    if let Some(term) = list.term() {
+        return term::list(connection, list, term, (since, before));
+    }
     let lowest = if is_led_by_index(list) { i64::MIN } else { lowest_looked_at(connection, before)? };
+    let lowest = lowest.max(since);
     let mut sql = format!("{VIEW} WHERE id < ?1 AND id >= ?2");
     if list.interface.is_some() {
         sql.push_str(" AND interface_id = ?3");
@@ -121,30 +130,33 @@ pub(crate) fn list_messages(
             " AND EXISTS (SELECT 1 FROM deliveries WHERE message_id = messages.id AND destination_id = ?5)",
         );
     }
-    sql.push_str(" ORDER BY id DESC LIMIT ?6");
+    if list.text.is_some() {
+        sql.push_str(" AND instr(attributes, CAST(?6 AS BLOB)) > 0");
+    }
+    sql.push_str(" ORDER BY id DESC LIMIT ?7");
     let wanted = params![
         before,
         lowest,
         list.interface.map(|interface| interface.0),
         list.status.map(MessageStatus::number),
         list.destination.map(|destination| destination.0),
+        list.text,
         i64::from(limit) + 1,
     ];
     let mut items = rows(connection, "list messages", &sql, wanted, message_view)?;
     let more = items.len() > limit as usize;
     items.truncate(limit as usize);
-    let next = if more {
-        items.last().map(|last| last.id)
-    } else {
-        (lowest > i64::MIN).then(|| number::given(lowest))
-    };
+    let next =
+        if more { items.last().map(|last| last.id) } else { (lowest > since).then(|| number::given(lowest)) };
+    // The bytes of a text may stand where a length and a value meet.
+    items.retain(|view| list.fits(view.key.as_deref(), &view.attributes));
     Ok(Page { items, next })
 }
 
 /// Whether an index finds the messages of a list in order.
 fn is_led_by_index(list: &ListMessages) -> bool {
     let by_status = matches!(list.status, None | Some(MessageStatus::Quarantined));
-    by_status && list.destination.is_none()
+    by_status && list.destination.is_none() && list.text.is_none()
 }
 
 const LOWEST: &str = "SELECT lowest, EXISTS (SELECT 1 FROM messages WHERE id < lowest) FROM
@@ -158,6 +170,25 @@ fn lowest_looked_at(connection: &Connection, before: i64) -> Result<i64, StoreEr
         Ok(maybe_int(row, 0)?.filter(|_| more))
     })?;
     Ok(lowest.flatten().unwrap_or(i64::MIN))
+}
+
+/// A message, if it is of the interface, in the status and for the destination that are asked for.
+pub(crate) fn get_fitting(
+    connection: &Connection,
+    id: i64,
+    list: &ListMessages,
+) -> Result<Option<MessageView>, StoreError> {
+    let sql = format!(
+        "{VIEW} WHERE id = ?1 AND (?2 IS NULL OR interface_id = ?2) AND (?3 IS NULL OR status = ?3)
+        AND (?4 IS NULL OR EXISTS (SELECT 1 FROM deliveries WHERE message_id = ?1 AND destination_id = ?4))"
+    );
+    let wanted = params![
+        id,
+        list.interface.map(|interface| interface.0),
+        list.status.map(MessageStatus::number),
+        list.destination.map(|destination| destination.0),
+    ];
+    row(connection, "search messages", &sql, wanted, message_view)
 }
 
 pub(crate) fn get_message(connection: &Connection, id: MessageId) -> Result<Option<MessageView>, StoreError> {
@@ -244,11 +275,18 @@ pub(crate) fn list_actions(connection: &Connection, id: MessageId) -> Result<Vec
         Ok(ActionView {
             at: number::time(int(row, 0)?)?,
             destination: maybe_int(row, 1)?.map(number::destination).transpose()?,
-            action: action::name(int(row, 2)?),
+            action: u8::try_from(int(row, 2)?).map_or("unknown", ActionKind::name_of),
             author: text(row, 3)?.unwrap_or_default().to_owned(),
             reason: text(row, 4)?.unwrap_or_default().to_owned(),
         })
     })
+}
+
+const EDITS: &str = "SELECT id FROM messages INDEXED BY messages_edited
+    WHERE origin_id = ? AND origin_kind = 4 ORDER BY id";
+
+pub(crate) fn list_edits(connection: &Connection, id: MessageId) -> Result<Vec<MessageId>, StoreError> {
+    rows(connection, "list corrected copies", EDITS, [stored(id.0)], |row| number::message(int(row, 0)?))
 }
 
 fn attributes(row: &Row<'_>, column: usize) -> Result<Attributes, StoreError> {

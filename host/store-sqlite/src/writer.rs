@@ -14,7 +14,7 @@ use crate::error::{closed, damaged, failed};
 use crate::maintenance::Log;
 use crate::retention::{self, Passes, Pruned};
 use crate::transaction::{Writing, begin, commit};
-use crate::{mark, register, result, suspect};
+use crate::{destination, mark, register, result, suspect};
 
 /// The writing side of a store.
 pub(crate) struct Writer {
@@ -165,6 +165,7 @@ impl Writer {
         let transaction = begin(self.connection()?, what)?;
         let registered = register::register(&transaction, topology, engine);
         let mut registered = registered.map_err(|error| failed(what, error))?;
+        registered.pauses = destination::pauses(&transaction)?;
         commit(transaction, what)?;
         self.known.numbers.insert_all(&registered);
         // What this engine itself has in hand is not suspect.

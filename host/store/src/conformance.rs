@@ -7,6 +7,7 @@
 
 pub mod actions;
 pub mod cursors;
+pub mod destinations;
 mod fixture;
 pub mod intake;
 pub mod keeping;
@@ -54,7 +55,8 @@ macro_rules! conformance_cases {
                 dedupe_keys_belong_to_their_interface
                 doubt_quarantines_at_once
                 a_message_without_deliveries_is_finished
-                a_refused_row_stores_nothing;
+                a_refused_row_stores_nothing
+                a_corrected_copy_and_its_original_know_each_other;
             results:
                 a_sent_delivery_finishes_its_message
                 the_status_of_a_message_follows_its_deliveries
@@ -88,13 +90,23 @@ macro_rules! conformance_cases {
                 an_action_follows_the_results_of_its_batch
                 an_action_needs_its_message_and_its_body
                 actions_are_listed
-                suspects_are_counted_until_a_result;
+                suspects_are_counted_until_a_result
+                what_waits_for_its_time_can_be_tried_now_in_its_place
+                a_resent_delivery_is_no_suspect
+                a_request_is_done_once;
+            destinations:
+                a_pause_outlives_the_process_until_it_is_resumed
+                actions_on_a_destination_are_listed_newest_first
+                an_action_needs_its_destination;
             listing:
                 messages_are_listed_newest_first_in_pages
                 messages_are_listed_by_what_is_asked_for
                 what_is_not_there_is_not_listed
                 messages_are_loaded_by_id
-                queues_tell_what_waits;
+                queues_tell_what_waits
+                messages_are_found_by_what_their_interface_makes_searchable
+                messages_are_found_by_time_and_by_text_of_attributes
+                what_was_removed_is_not_found;
             cursors:
                 a_cursor_is_kept_with_the_messages_before_it
                 a_refused_write_leaves_the_cursor
@@ -139,6 +151,7 @@ macro_rules! conformance_cases {
 pub fn cases() -> impl Iterator<Item = String> {
     let sources = [
         include_str!("conformance/actions.rs"),
+        include_str!("conformance/destinations.rs"),
         include_str!("conformance/intake.rs"),
         include_str!("conformance/keeping.rs"),
         include_str!("conformance/listing.rs"),

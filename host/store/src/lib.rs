@@ -16,12 +16,12 @@ mod write;
 pub use error::{ErrorKind, StoreError};
 pub use numbers::Numbers;
 pub use read::{
-    ActionView, AttemptView, DeliveryView, LaneHead, ListMessages, MessageView, Page, Pending, QueueView,
-    StoredMessage,
+    ActionView, AttemptView, DeliveryView, DestinationActionView, LaneHead, ListMessages, MessageView, Page,
+    Pause, Pending, QueueView, StoredMessage,
 };
 pub use store::{Maintenance, Registered, Registration, Store, Topology};
 pub use write::{
-    Action, ActionKind, ActionOutcome, Attempted, DedupeWindow, DeliveryResult, Durability, MessageOutcome,
-    NewDelivery, NewMessage, Origin, OriginKind, ResultOutcome, Settled, SourceCursor, Suspect, WriteBatch,
-    WriteOutcome,
+    Action, ActionKind, ActionOutcome, Attempted, DedupeWindow, DeliveryResult, DestinationAction,
+    DestinationActionKind, Durability, Edited, MessageOutcome, NewDelivery, NewMessage, Origin, OriginKind,
+    ResultOutcome, Settled, SourceCursor, Suspect, WriteBatch, WriteOutcome,
 };

@@ -4,6 +4,7 @@
 //! strict write). What each call does to a state is in `state`, what it answers in `views`;
 //! which calls fail is decided by the [`Faults`] it was given.
 
+mod destination;
 mod faults;
 mod state;
 mod views;
@@ -18,9 +19,9 @@ use bytes::Bytes;
 use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Timestamp};
 
 use crate::{
-    ActionView, AttemptView, DeliveryView, Durability, ErrorKind, LaneHead, ListMessages, Maintenance,
-    MessageView, Page, Pending, QueueView, Registered, Store, StoreError, StoredMessage, Topology,
-    WriteBatch, WriteOutcome,
+    ActionView, AttemptView, DeliveryView, DestinationActionView, Durability, ErrorKind, LaneHead,
+    ListMessages, Maintenance, MessageView, Page, Pending, QueueView, Registered, Store, StoreError,
+    StoredMessage, Topology, WriteBatch, WriteOutcome,
 };
 
 pub use faults::{Answered, Call, Faults, NoFaults, Step};
@@ -173,7 +174,8 @@ impl Store for MemoryStore {
             let interfaces = inner.live.register(topology);
             inner.registered = true;
             inner.changed(Change::Register(topology.clone()), Durability::Strict);
-            Ok(Registered { interfaces, unclean, store: "memory".into() })
+            let pauses = inner.live.pauses();
+            Ok(Registered { interfaces, unclean, store: "memory".into(), pauses })
         })
         .await
     }
@@ -268,6 +270,18 @@ impl Store for MemoryStore {
 
     async fn list_actions(&self, id: MessageId) -> Result<Vec<ActionView>, StoreError> {
         self.call(Call::ListActions, |inner| Ok(inner.live.list_actions(id))).await
+    }
+
+    async fn list_edits(&self, id: MessageId) -> Result<Vec<MessageId>, StoreError> {
+        self.call(Call::ListEdits, |inner| Ok(inner.live.list_edits(id))).await
+    }
+
+    async fn list_destination_actions(
+        &self,
+        destination: DestinationId,
+    ) -> Result<Vec<DestinationActionView>, StoreError> {
+        self.call(Call::ListDestinationActions, |inner| Ok(inner.live.list_destination_actions(destination)))
+            .await
     }
 
     async fn prune(

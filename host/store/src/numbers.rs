@@ -44,7 +44,9 @@ impl Numbers {
                 messages.iter().try_for_each(|message| self.check_message(message))?;
             }
         }
-        Ok(())
+        let unknown =
+            batch.destination_actions.iter().find(|action| !self.destinations.contains(&action.destination));
+        unknown.map_or(Ok(()), |action| Err(unknown_destination(action.destination)))
     }
 
     fn check_cursor(&self, cursor: &SourceCursor) -> Result<(), StoreError> {
@@ -71,8 +73,7 @@ impl Numbers {
         if let Some(unknown) =
             deliveries.iter().find(|delivery| !self.destinations.contains(&delivery.destination))
         {
-            let text = format!("destination number {} is not registered", unknown.destination);
-            return Err(StoreError::new(ErrorKind::Refused, text));
+            return Err(unknown_destination(unknown.destination));
         }
         // Lists are nearly always in rising order, which needs no set.
         if deliveries.is_sorted_by(|a, b| a.destination < b.destination) {
@@ -87,4 +88,8 @@ impl Numbers {
             }
         }
     }
+}
+
+fn unknown_destination(destination: DestinationId) -> StoreError {
+    StoreError::new(ErrorKind::Refused, format!("destination number {destination} is not registered"))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use portway_model::{
     AttemptNo, Attributes, DeliveryState, DestinationId, InterfaceId, Key, Lane, MessageId, MessageStatus,
-    Round, Timestamp,
+    Round, Term, Timestamp,
 };
 use serde::Serialize;
 
@@ -47,6 +47,16 @@ pub struct ListMessages {
     pub status: Option<MessageStatus>,
     /// Only with a delivery to it.
     pub destination: Option<DestinationId>,
+    /// Only with this key. Found where its interface makes keys searchable.
+    pub key: Option<String>,
+    /// Only with this value of an attribute. Found where its interface makes it searchable.
+    pub attribute: Option<(String, String)>,
+    /// Only with this text in the value of an attribute.
+    pub text: Option<String>,
+    /// Only stored at this time or later. Numbers rise with time; a clock that was set back is not seen.
+    pub from: Option<Timestamp>,
+    /// Only stored before this time.
+    pub to: Option<Timestamp>,
     /// The cursor: only ids below it.
     pub before: Option<MessageId>,
     /// At most 500.
@@ -56,6 +66,20 @@ pub struct ListMessages {
 impl ListMessages {
     /// The most a page holds, whatever is asked for.
     pub const LIMIT_MAX: u32 = 500;
+
+    /// The term that leads to what is asked for, if one does.
+    pub fn term(&self) -> Option<Term> {
+        let attribute = || self.attribute.as_ref().map(|(name, value)| Term::of(name, value));
+        self.key.as_ref().map(|key| Term::of(Term::KEY, key)).or_else(attribute)
+    }
+
+    /// Whether a message has the key, the attribute and the text that are asked for.
+    pub fn fits(&self, key: Option<&str>, attributes: &Attributes) -> bool {
+        let pairs = || attributes.pairs().iter();
+        self.key.as_deref().is_none_or(|wanted| key == Some(wanted))
+            && self.attribute.as_ref().is_none_or(|wanted| pairs().any(|pair| pair == wanted))
+            && self.text.as_ref().is_none_or(|text| pairs().any(|(_, value)| value.contains(text)))
+    }
 }
 
 /// A page of a list. It may hold fewer than the limit, or none, and still have a `next`: a store
@@ -82,7 +106,7 @@ pub struct MessageView {
     pub body_bytes: u64,
     /// The message it came from or repeats.
     pub origin: Option<MessageId>,
-    /// `route`, `duplicate` or `conflict`, where there is an origin.
+    /// `route`, `duplicate`, `conflict` or `edit`, where there is an origin.
     pub origin_kind: Option<&'static str>,
 }
 
@@ -121,7 +145,7 @@ pub struct AttemptView {
 pub struct ActionView {
     pub at: Timestamp,
     pub destination: Option<DestinationId>,
-    /// `resend` or `dismiss`.
+    /// `resend`, `dismiss`, `retry` or `edit`.
     pub action: &'static str,
     pub author: String,
     pub reason: String,
@@ -135,4 +159,29 @@ pub struct QueueView {
     pub quarantined: u64,
     /// When the oldest waiting message was stored.
     pub oldest: Option<Timestamp>,
+}
+
+/// Nothing new is sent to a destination until it is resumed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pause {
+    pub since: Timestamp,
+    /// Who paused it.
+    pub author: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// What an operator did to a destination, as people see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DestinationActionView {
+    pub at: Timestamp,
+    /// `pause` or `resume`.
+    pub action: &'static str,
+    pub author: String,
+    pub reason: String,
+}
+
+impl DestinationActionView {
+    /// Actions on one destination that are kept; older ones are forgotten.
+    pub const KEPT_MAX: u32 = 100;
 }

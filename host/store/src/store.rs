@@ -8,8 +8,8 @@ use bytes::Bytes;
 use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Timestamp};
 
 use crate::{
-    ActionView, AttemptView, DeliveryView, LaneHead, ListMessages, MessageView, Page, Pending, QueueView,
-    StoreError, StoredMessage, WriteBatch, WriteOutcome,
+    ActionView, AttemptView, DeliveryView, DestinationActionView, LaneHead, ListMessages, MessageView, Page,
+    Pause, Pending, QueueView, StoreError, StoredMessage, WriteBatch, WriteOutcome,
 };
 
 /// The interfaces and destinations a project has now, by name.
@@ -34,6 +34,8 @@ pub struct Registered {
     /// The store's own name, drawn when it was made and kept for its life: with it a message's id
     /// is unique in the world.
     pub store: String,
+    /// Destinations that are paused, by number; also of those that the topology does not name.
+    pub pauses: Vec<(DestinationId, Pause)>,
 }
 
 /// A durable store of messages, their deliveries and what was done to them.
@@ -113,6 +115,15 @@ pub trait Store: Send + Sync + 'static {
 
     /// What operators did to it, in order.
     async fn list_actions(&self, id: MessageId) -> Result<Vec<ActionView>, StoreError>;
+
+    /// The corrected copies that were made of it, oldest first.
+    async fn list_edits(&self, id: MessageId) -> Result<Vec<MessageId>, StoreError>;
+
+    /// What operators did to a destination, newest first, at most [`DestinationActionView::KEPT_MAX`].
+    async fn list_destination_actions(
+        &self,
+        destination: DestinationId,
+    ) -> Result<Vec<DestinationActionView>, StoreError>;
 
     /// Removes finished and duplicate messages of an interface stored before `before`, at most `limit`
     /// of them, with all that belongs to them; and expired dedupe keys. Says how many messages went.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use portway_model::{
     Answer, AttemptNo, DeliveryState, DestinationId, Draft, Failure, GroupId, InterfaceId, Lane, MessageId,
-    Round, Tier, Timestamp,
+    Round, Term, Tier, Timestamp,
 };
 
 /// What has to be on disk when a write returns.
@@ -20,8 +20,8 @@ pub enum Durability {
 
 /// One transaction. All of it is stored, or nothing.
 ///
-/// Applied in this order: messages, cursors, results, actions, suspects. Results are for messages of earlier
-/// writes: nobody knew the numbers of these.
+/// Applied in this order: messages, cursors, results, actions, suspects, actions on destinations.
+/// Results are for messages of earlier writes: nobody knew the numbers of these.
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
     /// Names this transaction; unique within a store, also over restarts.
@@ -34,6 +34,7 @@ pub struct WriteBatch {
     pub results: Vec<DeliveryResult>,
     pub actions: Vec<Action>,
     pub suspects: Vec<Suspect>,
+    pub destination_actions: Vec<DestinationAction>,
 }
 
 /// A message to store with its deliveries. Its id is drawn inside the transaction,
@@ -48,6 +49,10 @@ pub struct NewMessage {
     /// None: the dedupe key is stored but not looked up.
     pub dedupe: Option<DedupeWindow>,
     pub origin: Option<Origin>,
+    /// Who made it of its origin, where a person did: recorded there.
+    pub edited: Option<Box<Edited>>,
+    /// What it is found by.
+    pub terms: Vec<Term>,
     /// Where to, and in which lane. With `draft.doubt` they are stored as quarantined.
     pub deliveries: Vec<NewDelivery>,
 }
@@ -83,6 +88,18 @@ pub struct Origin {
     pub kind: OriginKind,
 }
 
+/// Who made a corrected copy of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edited {
+    pub author: String,
+    pub reason: String,
+}
+
+impl Edited {
+    /// What the record of the original calls it, and its number as stored.
+    pub const ACTION: (&str, u8) = ("edit", 4);
+}
+
 /// How a message came from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OriginKind {
@@ -92,6 +109,8 @@ pub enum OriginKind {
     Duplicate,
     /// Same dedupe key, other body: stored and delivered, and marked with this.
     Conflict,
+    /// A person corrected it.
+    Edit,
 }
 
 /// What became of a new message.
@@ -160,6 +179,8 @@ pub struct Action {
     pub author: String,
     /// Why, for the record.
     pub reason: String,
+    /// Names the request: what it did to a message at a destination is not done again under this name.
+    pub request: Option<String>,
 }
 
 /// What can be done to a delivery.
@@ -171,6 +192,8 @@ pub enum ActionKind {
     Resend { keep_lane: bool },
     /// Do not send: pending and quarantined become dismissed.
     Dismiss,
+    /// Try now what waits for its time: pending with `due_at` is due, in its place and its round.
+    Retry,
 }
 
 /// What became of an action.
@@ -182,10 +205,33 @@ pub enum ActionOutcome {
     NoMessage,
     /// Its body was pruned or it is a duplicate: it cannot be sent again.
     NoBody,
+    /// The same request did it before.
+    Repeated,
 }
 
-/// A delivery that was in hand when the process died, about to be tried by itself.
-/// The count of such tries rises by one; a result for the delivery forgets it.
+/// What an operator does to a destination as a whole. Recorded, and remembered over restarts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DestinationAction {
+    pub destination: DestinationId,
+    pub kind: DestinationActionKind,
+    /// Who asked, for the record.
+    pub author: String,
+    /// Why, for the record.
+    pub reason: String,
+}
+
+/// What can be done to a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DestinationActionKind {
+    /// Nothing new is sent until it is resumed. The newest pause is the one that is shown.
+    Pause,
+    /// It may go on: after a pause, and after whatever stopped it.
+    Resume,
+}
+
+/// A delivery that is about to be tried, and may have been before: by a process that died, or at a
+/// destination that may not send it twice.
+/// The count of such tries rises by one; a result for the delivery forgets it, and so does a resend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suspect {
     pub destination: DestinationId,
@@ -222,6 +268,7 @@ impl OriginKind {
             OriginKind::Route => "route",
             OriginKind::Duplicate => "duplicate",
             OriginKind::Conflict => "conflict",
+            OriginKind::Edit => "edit",
         }
     }
 
@@ -231,6 +278,7 @@ impl OriginKind {
             OriginKind::Route => 1,
             OriginKind::Duplicate => 2,
             OriginKind::Conflict => 3,
+            OriginKind::Edit => 4,
         }
     }
 
@@ -240,6 +288,7 @@ impl OriginKind {
             1 => Some(OriginKind::Route),
             2 => Some(OriginKind::Duplicate),
             3 => Some(OriginKind::Conflict),
+            4 => Some(OriginKind::Edit),
             _ => None,
         }
     }
@@ -251,6 +300,54 @@ impl ActionKind {
         match self {
             ActionKind::Resend { .. } => "resend",
             ActionKind::Dismiss => "dismiss",
+            ActionKind::Retry => "retry",
+        }
+    }
+
+    /// As stored; numbers are never reused.
+    pub const fn number(self) -> u8 {
+        match self {
+            ActionKind::Resend { .. } => 1,
+            ActionKind::Dismiss => 2,
+            ActionKind::Retry => 3,
+        }
+    }
+
+    /// What is stored, as shown to people and programs.
+    pub const fn name_of(number: u8) -> &'static str {
+        match number {
+            1 => "resend",
+            2 => "dismiss",
+            3 => "retry",
+            4 => Edited::ACTION.0,
+            _ => "unknown",
+        }
+    }
+}
+
+impl DestinationActionKind {
+    /// As shown to people and programs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            DestinationActionKind::Pause => "pause",
+            DestinationActionKind::Resume => "resume",
+        }
+    }
+
+    /// As stored; numbers are never reused.
+    pub const fn number(self) -> u8 {
+        match self {
+            DestinationActionKind::Pause => 1,
+            DestinationActionKind::Resume => 2,
+        }
+    }
+
+    /// From what is stored; none: from a newer binary.
+    pub const fn from_number(number: u8) -> Option<DestinationActionKind> {
+        match number {
+            1 => Some(DestinationActionKind::Pause),
+            2 => Some(DestinationActionKind::Resume),
+            _ => None,
         }
     }
 }

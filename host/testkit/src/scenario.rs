@@ -1,9 +1,13 @@
 //! What one seed plays: a small project with tight limits, and how often what goes wrong.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use portway_engine::{DestinationSettings, EngineSettings, InterfaceSettings, Limits};
-use portway_model::{DestinationId, GroupId, InterfaceId, OnQuarantine, Order, RetryPolicy, Tier};
+use portway_model::{
+    DestinationId, GroupId, Guarantee, InterfaceId, OnQuarantine, Order, OverRate, Per, Rate, RateLimit,
+    RetryPolicy, Tier,
+};
 use portway_store::{Durability, Registered, Registration, Topology};
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt};
@@ -43,6 +47,8 @@ pub struct Destination {
     pub retry: RetryPolicy,
     pub on_quarantine: OnQuarantine,
     pub run_max: u32,
+    pub rate: Option<RateLimit>,
+    pub guarantee: Guarantee,
     /// It routes to the last interface.
     pub routes: bool,
 }
@@ -83,6 +89,9 @@ impl Scenario {
             for destination in interfaces.iter_mut().take(count).flat_map(|from| from.destinations.iter_mut())
             {
                 destination.routes = rng.random_bool(0.3);
+                if destination.routes {
+                    destination.guarantee = Guarantee::AtLeastOnce;
+                }
             }
         }
         Scenario {
@@ -107,7 +116,7 @@ impl Scenario {
         let pairs = self.interfaces.iter().zip(&registered.interfaces);
         let interfaces =
             pairs.map(|(interface, (id, destinations))| interface.settings(*id, destinations)).collect();
-        EngineSettings { interfaces, limits: self.limits }
+        EngineSettings { interfaces, limits: self.limits, pauses: registered.pauses.clone() }
     }
 }
 
@@ -121,6 +130,7 @@ impl Interface {
             tier: Tier(0),
             durability: self.durability,
             dedupe_window: self.dedupe_window,
+            search: vec!["key".to_owned()],
             keep: self.keep,
             destinations: pairs.map(|(destination, id)| destination.settings(*id)).collect(),
         }
@@ -137,6 +147,8 @@ impl Destination {
             retry: self.retry,
             on_quarantine: self.on_quarantine,
             run_max: self.run_max,
+            rate: self.rate,
+            guarantee: self.guarantee,
         }
     }
 }
@@ -167,7 +179,20 @@ fn destination(number: usize, rng: &mut impl Rng) -> Destination {
         },
         on_quarantine: if rng.random_bool(0.4) { OnQuarantine::Hold } else { OnQuarantine::Continue },
         run_max: rng.random_range(1..=8),
+        rate: rng.random_bool(0.25).then(|| rate(rng)),
+        guarantee: if rng.random_bool(0.25) { Guarantee::AtMostOnce } else { Guarantee::AtLeastOnce },
         routes: false,
+    }
+}
+
+/// Slow enough that it matters, fast enough that everything drains.
+fn rate(rng: &mut impl Rng) -> RateLimit {
+    let number = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
+    let per = *[Per::Second, Per::Minute].choose(rng).unwrap_or(&Per::Second);
+    RateLimit {
+        rate: Rate { count: number(rng.random_range(20..=200)), per },
+        burst: number(rng.random_range(1..=10)),
+        over: if rng.random_bool(0.6) { OverRate::Wait } else { OverRate::Drop },
     }
 }
 

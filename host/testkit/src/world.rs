@@ -52,6 +52,8 @@ pub struct World {
     contents: u64,
     tickets: u64,
     left: u32,
+    /// The engine that runs was told to drain.
+    is_draining: bool,
     phase: Phase,
     /// What the engine heard of the write in hand.
     in_hand: Option<(WriteBatch, Option<portway_store::WriteOutcome>)>,
@@ -119,6 +121,7 @@ impl World {
             clients: Vec::new(),
             contents: 0,
             tickets: 0,
+            is_draining: false,
             phase: Phase::Faulty,
             in_hand: None,
             stats: Stats::default(),
@@ -186,7 +189,7 @@ impl World {
         for effect in std::mem::take(&mut self.effects) {
             self.run_effect(effect)?;
         }
-        Ok(())
+        self.auditor.drain(&status)
     }
 
     fn run_effect(&mut self, effect: Effect) -> Step {
@@ -216,7 +219,7 @@ impl World {
                 self.client_answered(ticket, &fates);
             }
             Effect::Acted { .. } => self.stats.actions += 1,
-            Effect::Ready | Effect::Note(_) => {}
+            Effect::Ready | Effect::Drained | Effect::Note(_) => {}
             Effect::End(result) => self.ended(result.map_err(|error| error.to_string()))?,
         }
         Ok(())
@@ -239,7 +242,7 @@ impl World {
             }
             Task::Arrive(id, run, reception) => {
                 let contents = &reception.arrived;
-                self.auditor.arrived(run.destination, &run, contents);
+                self.auditor.arrived(id, &run, contents)?;
                 if let Some(killer) = reception.kills {
                     self.auditor.killed(run.destination, killer)?;
                     return self.die(Death::Process);
@@ -253,7 +256,7 @@ impl World {
             }
             Task::Client(number) => self.client_sends(number)?,
             Task::Die(death) => self.die(death)?,
-            Task::Start => self.restart(),
+            Task::Start => self.restart()?,
             Task::Operate => self.operate(),
             Task::Settle => self.settle(),
             Task::Room(is_free) => self.store.set_full(!is_free),
@@ -273,6 +276,7 @@ impl World {
         let settings = self.scenario.settings(&self.registered);
         let core = Core::new(settings, last_end, self.rng.next_u64(), self.now());
         self.gate = core.gate();
+        self.is_draining = false;
         self.core = Some(core);
     }
 
@@ -301,10 +305,11 @@ impl World {
         Ok(())
     }
 
-    fn restart(&mut self) {
+    fn restart(&mut self) -> Step {
         if let Ok(registered) = now(self.store.register(&self.scenario.topology())) {
             let last_end = if registered.unclean { LastEnd::Unclean } else { LastEnd::Clean };
             self.note(|world| format!("{:?} a new process after {last_end:?}", world.monotonic));
+            self.auditor.started(&registered.pauses, self.monotonic)?;
             self.registered = registered;
             self.start_core(last_end);
             if self.phase == Phase::Stopping {
@@ -313,6 +318,7 @@ impl World {
                 self.later(Duration::from_secs(1), Task::Settle);
             }
         }
+        Ok(())
     }
 
     fn ended(&mut self, result: Result<(), String>) -> Step {

@@ -28,7 +28,7 @@ struct Sabotage {
     wrong: &'static str,
 }
 
-const SABOTAGES: [Sabotage; 14] = [
+const SABOTAGES: [Sabotage; 20] = [
     Sabotage {
         does: "acknowledges before the flush",
         file: "host/engine/src/core.rs",
@@ -112,6 +112,42 @@ const SABOTAGES: [Sabotage; 14] = [
         file: "host/engine/src/dispatcher/standing.rs",
         right: "const RUNAWAYS_MAX: u32 = 3;",
         wrong: "const RUNAWAYS_MAX: u32 = 4;",
+    },
+    Sabotage {
+        does: "forgets at a restart which destinations are paused",
+        file: "host/engine/src/dispatcher/standing.rs",
+        right: "Standing { pause, ..Standing::default() }",
+        wrong: "Standing { pause: pause.filter(|_| false), ..Standing::default() }",
+    },
+    Sabotage {
+        does: "takes messages while it drains",
+        file: "host/engine/src/core.rs",
+        right: "} else if let Some(drain) = &self.drain {",
+        wrong: "} else if let Some(drain) = self.drain.as_ref().filter(|drain| drain.is_quiet) {",
+    },
+    Sabotage {
+        does: "sends faster than a destination's rate",
+        file: "host/engine/src/dispatcher/rate.rs",
+        right: "self.level = self.level.saturating_sub(self.cost().saturating_mul(count as u128));",
+        wrong: "self.level = self.level.saturating_sub(self.cost().saturating_mul(count as u128 / 2));",
+    },
+    Sabotage {
+        does: "sends on behind what it dropped before that is stored",
+        file: "host/engine/src/dispatcher/lane.rs",
+        right: "self.dropping == 0",
+        wrong: "self.dropping < u32::MAX",
+    },
+    Sabotage {
+        does: "sends again what may have arrived and may not twice",
+        file: "host/engine/src/dispatcher/pick.rs",
+        right: "Guarantee::AtMostOnce => 2,",
+        wrong: "Guarantee::AtMostOnce => 3,",
+    },
+    Sabotage {
+        does: "sends what may not be sent twice before that is on disk",
+        file: "host/engine/src/completer.rs",
+        right: "self.flushes_suspects |= guarantee == Guarantee::AtMostOnce;",
+        wrong: "self.flushes_suspects |= guarantee != guarantee;",
     },
 ];
 

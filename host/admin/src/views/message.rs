@@ -3,7 +3,7 @@
 use portway_model::{DeliveryState, MessageId, MessageStatus};
 use serde::{Deserialize, Serialize};
 
-use super::Time;
+use super::{Reason, Time};
 
 /// A page of messages, newest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct Message {
     pub body_bytes: u64,
     /// The message it came from or repeats.
     pub origin: Option<MessageId>,
-    /// `route`, `duplicate` or `conflict`.
+    /// `route`, `duplicate`, `conflict` or `edit`.
     pub origin_kind: Option<String>,
 }
 
@@ -40,6 +40,9 @@ pub struct MessageDetail {
     pub deliveries: Vec<Delivery>,
     pub attempts: Vec<Attempt>,
     pub actions: Vec<ActionRecord>,
+    /// Corrected copies that were made of it.
+    #[serde(default)]
+    pub edits: Vec<MessageId>,
 }
 
 /// A delivery.
@@ -74,7 +77,7 @@ pub struct Attempt {
 pub struct ActionRecord {
     pub at: Time,
     pub destination: Option<String>,
-    /// `resend` or `dismiss`.
+    /// `resend`, `dismiss`, `retry` or `edit`.
     pub action: String,
     pub author: String,
     pub reason: String,
@@ -89,17 +92,43 @@ pub struct ActionDone {
     pub destinations: Vec<String>,
 }
 
-/// A destination that was started again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Resumed {
-    pub interface: String,
-    pub destination: String,
-}
-
 /// A copy of the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backup {
     pub file: String,
     pub bytes: u64,
     pub took_ms: u64,
+}
+
+/// What became of an action on many messages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BulkDone {
+    /// The name of the request: made again under it, nothing is done twice.
+    pub request: String,
+    pub action: String,
+    /// One for each message, in order.
+    pub items: Vec<BulkItem>,
+    /// Where the next page of its search begins; none: there are no more.
+    pub next: Option<MessageId>,
+}
+
+/// What became of it for one message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BulkItem {
+    pub message: MessageId,
+    /// The destinations whose deliveries it changed.
+    pub destinations: Vec<String>,
+    /// The same request did it before.
+    pub repeated: bool,
+    /// Why nothing was done.
+    pub error: Option<Reason>,
+}
+
+/// A corrected copy that was stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edited {
+    /// The copy.
+    pub message: MessageId,
+    /// The original.
+    pub of: MessageId,
 }

@@ -1,16 +1,19 @@
 //! What the API answers with. The commands read the same types back.
 
+mod destination;
 mod message;
 mod status;
 mod time;
 
+pub use destination::{DestinationActionDone, DestinationActionRecord, Pause};
 pub use message::{
-    ActionDone, ActionRecord, Attempt, Backup, Delivery, Message, MessageDetail, MessagePage, Resumed,
+    ActionDone, ActionRecord, Attempt, Backup, BulkDone, BulkItem, Delivery, Edited, Message, MessageDetail,
+    MessagePage,
 };
 pub use status::{
-    BlockedLane, Commits, Count, DeliveryCounts, DeliveryLatency, Destination, DestinationState, Engine,
-    EngineState, Health, Intake, Interface, Items, Listener, Memory, Notice, Plugin, Poll, Reason, Refused,
-    Status, Store,
+    BlockedLane, Commits, Count, DeliveryCounts, DeliveryLatency, Destination, DestinationState, Drain,
+    Draining, Engine, EngineState, Health, Intake, Interface, Items, Listener, Memory, Notice, Plugin, Poll,
+    Rate, Reason, Refused, Status, Store,
 };
 pub use time::Time;
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Time;
+use super::{Pause, Time};
 
 /// Whether the engine lives; all that `/health` says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,9 @@ pub enum EngineState {
 pub struct Status {
     pub engine: Engine,
     pub intake: Intake,
+    /// None: messages are taken and delivered as usual.
+    #[serde(default)]
+    pub drain: Option<Drain>,
     pub commits: Commits,
     pub store: Store,
     pub memory: Memory,
@@ -72,6 +75,24 @@ pub struct Intake {
     pub duplicates: u64,
     /// Not stored, by why.
     pub refused: Vec<Count>,
+}
+
+/// Nothing new is taken, and what was accepted is delivered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drain {
+    pub since: Time,
+    /// Who asked.
+    pub author: String,
+    /// The process stops at the end of it.
+    pub stops: bool,
+    /// Nothing more can be delivered now: what is left waits for a time or for a person.
+    pub done: bool,
+}
+
+/// Whether the engine drains now. An engine that was asked to stop may be gone when it is asked more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Draining {
+    pub draining: bool,
 }
 
 /// What storing costs.
@@ -193,6 +214,9 @@ pub struct Destination {
     pub since: Option<Time>,
     /// When it is asked again.
     pub until: Option<Time>,
+    /// Who paused it, and why; none: nobody.
+    #[serde(default)]
+    pub pause: Option<Pause>,
     /// Deliveries that are pending.
     pub waiting: u64,
     /// When the oldest of them was stored.
@@ -206,9 +230,24 @@ pub struct Destination {
     /// The first of them.
     pub blocked: Vec<BlockedLane>,
     pub counts: DeliveryCounts,
+    /// How fast it is sent to; none: as fast as it takes.
+    #[serde(default)]
+    pub rate: Option<Rate>,
     /// From receipt to arrival, since the start.
     #[serde(default)]
     pub latency: DeliveryLatency,
+}
+
+/// How fast a destination is sent to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rate {
+    /// Such as `100/s`.
+    pub limit: String,
+    pub burst: u32,
+    /// `wait` or `drop`.
+    pub over: String,
+    /// Something could be sent, if the rate was not used up.
+    pub waits: bool,
 }
 
 /// Whether a destination works.
@@ -220,14 +259,24 @@ pub enum DestinationState {
     Waiting,
     /// Until an operator resumes it.
     Stopped,
+    /// An operator paused it, until it is resumed.
+    Paused,
 }
 
 impl DestinationState {
+    pub const ALL: [DestinationState; 4] = [
+        DestinationState::Running,
+        DestinationState::Waiting,
+        DestinationState::Stopped,
+        DestinationState::Paused,
+    ];
+
     pub fn as_str(self) -> &'static str {
         match self {
             DestinationState::Running => "running",
             DestinationState::Waiting => "waiting",
             DestinationState::Stopped => "stopped",
+            DestinationState::Paused => "paused",
         }
     }
 }
@@ -250,6 +299,9 @@ pub struct DeliveryCounts {
     pub filtered: u64,
     pub quarantined: u64,
     pub retried: u64,
+    /// Not sent because the rate was used up; these are among the filtered.
+    #[serde(default)]
+    pub dropped: u64,
 }
 
 /// How long deliveries that were sent had taken since their message was received.

@@ -6,7 +6,10 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use bytes::Bytes;
 use portway_admin::views::{self, Time};
-use portway_admin::{Action, Control, ControlError, ControlErrorKind, params};
+use portway_admin::{
+    Action, BulkAction, Control, ControlError, ControlErrorKind, DestinationAction, DrainOrder, Edit,
+    LaneAction, params,
+};
 use portway_model::{DeliveryState, MessageId, MessageStatus, Timestamp};
 
 #[derive(Default)]
@@ -54,6 +57,7 @@ fn destination() -> views::Destination {
         why: Some(views::Reason { code: "unreachable".into(), text: "connection refused".into() }),
         since: Some(time(2_000)),
         until: Some(time(9_000)),
+        pause: None,
         waiting: 3,
         oldest: Some(time(1_000)),
         quarantined: 1,
@@ -66,7 +70,8 @@ fn destination() -> views::Destination {
             attempts: 2,
             due_at: Some(time(9_000)),
         }],
-        counts: views::DeliveryCounts { sent: 10, filtered: 1, quarantined: 1, retried: 4 },
+        counts: views::DeliveryCounts { sent: 10, filtered: 1, quarantined: 1, retried: 4, dropped: 0 },
+        rate: None,
         latency: views::DeliveryLatency::default(),
     }
 }
@@ -96,6 +101,7 @@ impl Control for Engine {
                 duplicates: 1,
                 refused: Vec::new(),
             },
+            drain: None,
             commits: views::Commits {
                 commits: 5,
                 strict: 5,
@@ -157,6 +163,7 @@ impl Control for Engine {
             deliveries: vec![delivery],
             attempts: Vec::new(),
             actions: Vec::new(),
+            edits: Vec::new(),
         }))
     }
 
@@ -180,12 +187,49 @@ impl Control for Engine {
         })
     }
 
-    async fn resume(&self, interface: &str, destination: &str) -> Result<(), ControlError> {
-        self.note(format!("resume {interface}/{destination}"));
-        let text = format!("there is no destination `{destination}` in `{interface}`");
-        (destination == "api")
+    async fn edit(&self, edit: Edit) -> Result<views::Edited, ControlError> {
+        self.note(format!("{edit:?}"));
+        Ok(views::Edited { message: MessageId(43), of: edit.message })
+    }
+
+    async fn act_all(&self, bulk: BulkAction) -> Result<Vec<views::BulkItem>, ControlError> {
+        self.note(format!("{bulk:?}"));
+        let item = |message| views::BulkItem {
+            message,
+            destinations: vec!["api".into()],
+            repeated: false,
+            error: None,
+        };
+        Ok(bulk.messages.into_iter().map(item).collect())
+    }
+
+    async fn act_on_destination(&self, action: DestinationAction) -> Result<(), ControlError> {
+        self.note(format!("{action:?}"));
+        let text = format!("there is no destination `{}` in `{}`", action.destination, action.interface);
+        (action.destination == "api")
             .then_some(())
             .ok_or_else(|| ControlError::new(ControlErrorKind::NotFound, "no-destination", text))
+    }
+
+    async fn act_on_lane(&self, action: LaneAction) -> Result<views::ActionDone, ControlError> {
+        self.note(format!("{action:?}"));
+        let destinations = vec![action.destination];
+        Ok(views::ActionDone { message: MessageId(42), action: "dismiss".into(), destinations })
+    }
+
+    async fn list_destination_actions(
+        &self,
+        interface: &str,
+        destination: &str,
+    ) -> Result<Vec<views::DestinationActionRecord>, ControlError> {
+        let reason = format!("of {interface}/{destination}");
+        let (action, author) = ("pause".into(), "ann".into());
+        Ok(vec![views::DestinationActionRecord { at: time(5), action, author, reason }])
+    }
+
+    async fn drain(&self, order: DrainOrder) -> Result<(), ControlError> {
+        self.note(format!("{order:?}"));
+        Ok(())
     }
 
     async fn backup(&self, target: &Path) -> Result<views::Backup, ControlError> {

@@ -89,7 +89,8 @@ async fn it_listens_on_loopback_only() {
     let dir = tempfile::tempdir().unwrap();
     let engine = std::sync::Arc::new(crate::engine::Engine::default());
     let listen = ([0, 0, 0, 0], 0).into();
-    let settings = AdminSettings { listen, connections_max: 1, data_dir: dir.path().into() };
+    let settings =
+        AdminSettings { listen, connections_max: 1, data_dir: dir.path().into(), message_bytes_max: 1_000 };
     assert!(matches!(AdminServer::bind(settings, engine).await, Err(AdminError::NotLoopback(_))));
     let api = Api::start().await;
     assert!(api.dir.path().join("control.json").exists());

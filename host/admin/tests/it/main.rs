@@ -34,7 +34,12 @@ impl Api {
         let dir = tempfile::tempdir().unwrap();
         let engine = Arc::new(Engine::default());
         let listen = ([127, 0, 0, 1], 0).into();
-        let settings = AdminSettings { listen, connections_max, data_dir: dir.path().to_path_buf() };
+        let settings = AdminSettings {
+            listen,
+            connections_max,
+            data_dir: dir.path().to_path_buf(),
+            message_bytes_max: 100_000,
+        };
         let server = AdminServer::bind(settings, engine.clone()).await.unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(server.run(async move {

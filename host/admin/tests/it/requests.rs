@@ -46,6 +46,12 @@ async fn messages_are_listed_shown_and_handed_out() {
     assert!(
         asked.contains("Some(Quarantined)") && asked.contains("MessageId(99)") && asked.contains("limit: 2")
     );
+    let search = "key=P1&attribute=hl7.control-id%3D17&text=ward&from=1970-01-01T00:00:09.000Z";
+    assert_eq!(api.send(&format!("GET /api/v1/messages?{search}"), "").await.0, 200);
+    let asked = api.engine.asked().remove(1);
+    for part in ["Some(\"P1\")", "hl7.control-id=17", "ward", "Time(Timestamp(9000))"] {
+        assert!(asked.contains(part), "{part} in {asked}");
+    }
     let (code, _, body) = api.send("GET /api/v1/messages/42", "").await;
     assert_eq!((code, parse::<views::MessageDetail>(&body).deliveries.len()), (200, 1));
     let (code, head, body) = api.send("GET /api/v1/messages/42/body", "").await;
@@ -71,7 +77,30 @@ async fn actions_reach_the_engine_with_author_and_reason() {
     let asked = api.engine.asked();
     assert!(asked[0].contains("Resend") && asked[0].contains("\"ann\"") && asked[0].contains("\"fixed\""));
     assert!(asked[1].contains("Dismiss") && asked[1].contains("\"operator\""));
-    assert_eq!(asked[2], "resume lab/api");
+    assert!(asked[2].contains("Resume") && asked[2].contains("\"lab\"") && asked[2].contains("\"operator\""));
+    api.stop().await;
+}
+
+#[tokio::test]
+async fn a_destination_is_paused_with_a_reason_and_resumed_with_or_without_one() {
+    let api = Api::start().await;
+    let path = "POST /api/v1/destinations/lab/api";
+    let word = r#"{"reason":"the peer is rebuilt","author":"ann"}"#;
+    let (code, _, body) = api.send(&format!("{path}/pause"), word).await;
+    assert_eq!((code, parse::<views::DestinationActionDone>(&body).destination.as_str()), (200, "api"));
+    for word in ["", "null", "{}", r#"{"author":"bob"}"#] {
+        assert_eq!(api.send(&format!("{path}/resume"), word).await.0, 200, "{word}");
+    }
+    let asked = api.engine.asked();
+    assert!(asked[0].contains("Pause") && asked[0].contains("\"ann\"") && asked[0].contains("rebuilt"));
+    assert!(asked[1..].iter().all(|asked| asked.contains("Resume")), "{asked:?}");
+    let long = format!(r#"{{"reason":"{}"}}"#, "x".repeat(2_000));
+    for word in ["", "{}", r#"{"raeson":"x"}"#, "{", &long] {
+        assert_eq!(api.send(&format!("{path}/pause"), word).await.0, 422, "{word}");
+    }
+    let (code, _, body) = api.send("GET /api/v1/destinations/lab/api/actions", "").await;
+    let actions: Vec<views::DestinationActionRecord> = parse(&body);
+    assert_eq!((code, actions[0].reason.as_str()), (200, "of lab/api"));
     api.stop().await;
 }
 
@@ -86,6 +115,8 @@ async fn errors_have_a_code_a_message_and_the_request_id() {
         ("GET /api/v1/messages?destination=api", "", (422, "invalid")),
         ("GET /api/v1/messages?colour=red", "", (422, "invalid")),
         ("GET /api/v1/messages?status=lost", "", (422, "invalid")),
+        ("GET /api/v1/messages?attribute=x", "", (422, "invalid")),
+        ("GET /api/v1/messages?from=yesterday", "", (422, "invalid")),
         ("POST /api/v1/messages/7/resend", "{}", (404, "no-message")),
         ("POST /api/v1/messages/42/resend", "{", (422, "invalid")),
         ("POST /api/v1/messages/42/resend", r#"{"destinatoin":"x"}"#, (422, "invalid")),
@@ -113,5 +144,97 @@ async fn health_follows_the_engine() {
     assert_eq!((code, body.as_str()), (200, r#"{"state":"running","intake_open":true}"#));
     *api.engine.stopping.lock().unwrap() = true;
     assert_eq!(api.send_raw(&health).await.0, 503);
+    api.stop().await;
+}
+
+#[tokio::test]
+async fn a_drain_is_begun_and_cancelled() {
+    let api = Api::start().await;
+    for (line, body, code) in [
+        ("POST /api/v1/drain", r#"{"author":"ann"}"#, 200),
+        ("POST /api/v1/drain", r#"{"stop":true}"#, 200),
+        ("DELETE /api/v1/drain", "", 200),
+        ("POST /api/v1/drain", r#"{"stopp":true}"#, 422),
+    ] {
+        assert_eq!(api.send(line, body).await.0, code, "{line} {body}");
+    }
+    let asked = api.engine.asked();
+    assert_eq!(asked.len(), 3);
+    assert!(asked[0].contains("\"ann\"") && asked[0].contains("stop: false"), "{asked:?}");
+    assert!(asked[1].contains("\"operator\"") && asked[1].contains("stop: true"), "{asked:?}");
+    assert_eq!(asked[2], "Cancel");
+    api.stop().await;
+}
+
+#[tokio::test]
+async fn the_head_of_a_lane_is_skipped_or_tried_now() {
+    let api = Api::start().await;
+    let path = "POST /api/v1/destinations/lab/api/lanes";
+    for (verb, body, code) in [
+        ("skip", r#"{"reason":"test data"}"#, 200),
+        ("skip", r#"{"lane":7,"reason":"test data","author":"ann"}"#, 200),
+        ("retry", r#"{"message":42}"#, 200),
+        ("skip", "{}", 422),
+        ("retry", r#"{"lane":7,"message":42}"#, 422),
+        ("retry", r#"{"lane":70000}"#, 422),
+        ("retry", r#"{"line":7}"#, 422),
+    ] {
+        assert_eq!(api.send(&format!("{path}/{verb}"), body).await.0, code, "{verb} {body}");
+    }
+    let asked = api.engine.asked();
+    assert!(asked[0].contains("Only") && asked[0].contains("Skip"), "{asked:?}");
+    assert!(asked[1].contains("Lane(7)") && asked[1].contains("\"ann\""), "{asked:?}");
+    assert!(asked[2].contains("Message(MessageId(42))") && asked[2].contains("Retry"), "{asked:?}");
+    api.stop().await;
+}
+
+#[tokio::test]
+async fn many_messages_are_resent_or_dismissed_by_a_list_or_a_search() {
+    let api = Api::start().await;
+    let (code, _, body) =
+        api.send("POST /api/v1/messages/resend", r#"{"ids":[42,7,42],"request":"r1","author":"ann"}"#).await;
+    let done: views::BulkDone = parse(&body);
+    assert_eq!((code, done.items.len(), done.request.as_str()), (200, 2, "r1"));
+    let search = r#"{"search":{"interface":"lab","status":"quarantined"},"request":"r2","reason":"tests"}"#;
+    let (code, _, body) = api.send("POST /api/v1/messages/dismiss", search).await;
+    assert_eq!((code, parse::<views::BulkDone>(&body).next), (200, Some(portway_model::MessageId(42))));
+    let many = format!(r#"{{"ids":[{}],"request":"r"}}"#, vec!["1"; 501].join(","));
+    for (verb, body) in [
+        ("resend", r#"{"ids":[1]}"#),
+        ("resend", r#"{"ids":[],"request":"r"}"#),
+        ("resend", r#"{"request":"r"}"#),
+        ("resend", r#"{"ids":[1],"search":{},"request":"r"}"#),
+        ("resend", r#"{"search":{"limit":501},"request":"r"}"#),
+        ("dismiss", r#"{"ids":[1],"request":"r"}"#),
+        ("resend", many.as_str()),
+    ] {
+        let (code, _, answer) = api.send(&format!("POST /api/v1/messages/{verb}"), body).await;
+        assert_eq!(code, 422, "{verb} {body}: {answer}");
+    }
+    let asked = api.engine.asked();
+    assert!(asked[0].contains("Resend") && asked[0].contains("\"ann\""), "{asked:?}");
+    assert!(asked[2].contains("Dismiss") && asked[2].contains("MessageId(42)"), "{asked:?}");
+    api.stop().await;
+}
+
+#[tokio::test]
+async fn a_corrected_copy_is_taken_up_to_the_size_of_a_message() {
+    let api = Api::start().await;
+    let line = "POST /api/v1/messages/42/edit?reason=typo&author=ann&destinations=api,file";
+    // Larger than any other request may be.
+    let (code, _, body) = api.send(line, &"x".repeat(90_000)).await;
+    assert_eq!((code, parse::<views::Edited>(&body).message.0), (200, 43), "{body}");
+    for (line, bytes, wanted) in [
+        ("POST /api/v1/messages/42/edit", 100_001, (413, "too-large")),
+        ("POST /api/v1/messages/42/edit", 0, (422, "invalid")),
+        ("POST /api/v1/messages/42/edit?raeson=x", 1, (422, "invalid")),
+        ("POST /api/v1/messages/x/edit", 1, (422, "invalid")),
+    ] {
+        let (code, _, body) = api.send(line, &"x".repeat(bytes)).await;
+        assert_eq!((code, parse::<views::Error>(&body).code.as_str()), wanted, "{line} {bytes}");
+    }
+    let asked = api.engine.asked();
+    assert_eq!(asked.len(), 1);
+    assert!(asked[0].contains("Some([\"api\", \"file\"])") && asked[0].contains("\"ann\""));
     api.stop().await;
 }

@@ -64,8 +64,15 @@ impl Core {
         for ((ticket, action), outcome) in batch.actions.into_iter().zip(outcome.actions) {
             self.acted(ticket, &action, outcome);
         }
-        for ((run, _), count) in batch.suspects.into_iter().zip(outcome.suspects) {
-            self.with_dispatcher_out(|dispatcher, ctx, out| dispatcher.suspected(run, count, ctx, out));
+        // Before the suspects: what was only recorded is not handed over to a destination that is paused.
+        for (ticket, action) in batch.destination_actions {
+            self.with_dispatcher(|dispatcher, ctx| dispatcher.acted_on_destination(action, ctx));
+            self.out.push(Effect::Acted { ticket, outcome: Ok(ActionOutcome::Done(Vec::new())) });
+        }
+        for ((run, suspect), count) in batch.suspects.into_iter().zip(outcome.suspects) {
+            self.with_dispatcher_out(|dispatcher, ctx, out| {
+                dispatcher.recorded(run, suspect.message, count, ctx, out)
+            });
         }
     }
 
@@ -111,9 +118,13 @@ impl Core {
         for (ticket, _) in batch.actions.drain(..) {
             self.out.push(Effect::Acted { ticket, outcome: Err(ActError::Refused(text.into())) });
         }
-        for (run, _) in batch.suspects.drain(..) {
-            // It cannot be recorded: it is tried all the same.
-            self.with_dispatcher_out(|dispatcher, ctx, out| dispatcher.suspected(run, 1, ctx, out));
+        for (ticket, _) in batch.destination_actions.drain(..) {
+            self.out.push(Effect::Acted { ticket, outcome: Err(ActError::Refused(text.into())) });
+        }
+        for (run, suspect) in batch.suspects.drain(..) {
+            self.with_dispatcher_out(|dispatcher, ctx, out| {
+                dispatcher.not_recorded(run, (suspect.message, text), ctx, out)
+            });
         }
         for finished in batch.results.drain(..) {
             let was_quarantined = matches!(finished.result.settled, Settled::Quarantined(_));

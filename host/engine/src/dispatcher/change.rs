@@ -1,7 +1,7 @@
 //! What operators do to deliveries and destinations, as the dispatcher sees it: after it is stored.
 
-use portway_model::{DestinationId, Failure, Lane, MessageId, Round, code};
-use portway_store::{Action, ActionKind};
+use portway_model::{DestinationId, Lane, MessageId, Round};
+use portway_store::{Action, ActionKind, DestinationAction, Pause};
 
 use super::destination::Destination;
 use super::stream::Hint;
@@ -21,7 +21,7 @@ impl Changed {
     pub fn new(action: &Action, now: (DestinationId, Lane, Round)) -> Self {
         let (destination, lane, round) = now;
         let before = match action.kind {
-            ActionKind::Resend { .. } => round,
+            ActionKind::Resend { .. } | ActionKind::Retry => round,
             ActionKind::Dismiss => round.next(),
         };
         Changed { destination, lane, message: action.message, before }
@@ -53,6 +53,18 @@ impl Destination {
                     lane.unblock(message);
                 });
             }
+            ActionKind::Retry if no.is_ordered() => {
+                // A page in hand may still show that it waits.
+                self.count_lane(no, desk, |lane| {
+                    lane.stream.hurry(message);
+                    lane.stream.cancel_read();
+                    lane.unblock(message);
+                });
+            }
+            ActionKind::Retry => {
+                let now = self.apart.now(&ctx.at);
+                self.arm(now, desk, ctx);
+            }
             ActionKind::Dismiss => self.count_apart(desk, |apart| apart.remove(message, before)),
             ActionKind::Resend { .. } if no.is_ordered() => match self.lanes.get_mut(&no) {
                 Some(lane) => lane.rewind = Some(lane.rewind.map_or(message, |earlier| earlier.min(message))),
@@ -73,9 +85,10 @@ impl Destination {
         self.changed(change, desk, ctx);
     }
 
-    pub fn stop(&mut self, author: &str, desk: &mut Desk, ctx: &mut Ctx<'_>) {
-        let why = Failure::new(code::STOPPED, format!("stopped by {author}"));
-        let change = self.standing.stop(why, ctx.at.wall);
+    /// Runs in hand end; nothing new begins.
+    pub fn pause(&mut self, action: DestinationAction, desk: &mut Desk, ctx: &mut Ctx<'_>) {
+        let DestinationAction { author, reason, .. } = action;
+        let change = self.standing.pause(Pause { since: ctx.at.wall, author, reason });
         self.changed(change, desk, ctx);
     }
 

@@ -8,13 +8,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use portway_model::{Lane, MessageId, OnQuarantine, Timestamp};
-use portway_store::LaneHead;
+use portway_store::{LaneHead, Pause};
 
 use super::apart::{Apart, Careful};
 use super::feed::LOW_WATER;
 use super::held::HeldRead;
 use super::lane::{Blocked, LaneState};
 use super::lane_set::LaneSet;
+use super::rate::Bucket;
 use super::reader::For;
 use super::standing::{Change, News, Standing};
 use super::stream::{Hint, Keep};
@@ -43,6 +44,8 @@ pub(crate) struct Destination {
     /// Deliveries in hand.
     pub in_hand: u32,
     pub counts: Counts,
+    /// None: as fast as it takes.
+    pub rate: Option<Bucket>,
     pub(super) lanes: BTreeMap<Lane, LaneState>,
     pub(super) apart: Apart,
     /// Lanes whose next delivery can be sent, in the order of their turns.
@@ -64,14 +67,15 @@ pub(crate) struct Destination {
 
 impl Destination {
     /// Waits until it is told whether the store has work for it.
-    pub fn new(place: Place, mut settings: DestinationSettings) -> Self {
+    pub fn new(place: Place, mut settings: DestinationSettings, pause: Option<Pause>) -> Self {
         settings.concurrency = settings.concurrency.max(1);
         settings.run_max = settings.run_max.clamp(1, RUN_MAX);
         settings.retry.longest_wait = settings.retry.longest_wait.min(WAIT_MAX);
         Destination {
             place,
+            rate: settings.rate.map(Bucket::new),
             settings,
-            standing: Standing::default(),
+            standing: Standing::new(pause),
             queued: false,
             runs: 0,
             in_hand: 0,
@@ -97,6 +101,11 @@ impl Destination {
     /// Its deliveries are worth reading and queueing.
     pub fn is_active(&self) -> bool {
         self.loading == 0 && self.standing.is_active()
+    }
+
+    /// Nothing of it can be sent now.
+    pub fn is_quiet(&self) -> bool {
+        self.loading == 0 && (!self.is_active() || self.ready.is_empty())
     }
 
     /// A run of this lane that begins with this message is still right.
@@ -197,22 +206,23 @@ impl Destination {
             Change::None => return,
             Change::Resumed => {}
             Change::Waits(until) => desk.timers.set(until, Timer::Destination(self.place)),
-            Change::Stopped => {}
+            Change::Stopped | Change::Paused => {}
         }
-        self.tell(desk, ctx);
+        self.tell(change, desk, ctx);
         if !self.is_active() {
             self.leave_to_store(desk);
         }
         self.review_all(desk, ctx);
     }
 
-    fn tell(&self, desk: &mut Desk, ctx: &Ctx<'_>) {
+    fn tell(&self, change: Change, desk: &mut Desk, ctx: &Ctx<'_>) {
         let name = || ctx.layout.name(self.place);
-        let fact = match self.standing.news() {
+        let fact = match self.standing.news(change) {
             None => return,
             Some(News::Runs) => Fact::DestinationResumed { name: name() },
             Some(News::Waits(why)) => Fact::DestinationWaits { name: name(), why: why.clone() },
             Some(News::Stopped(why)) => Fact::DestinationStopped { name: name(), why: why.clone() },
+            Some(News::Paused(pause)) => Fact::DestinationPaused { name: name(), pause: pause.clone() },
         };
         desk.facts.push(fact);
     }

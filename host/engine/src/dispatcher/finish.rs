@@ -40,12 +40,20 @@ impl Destination {
         let count = u32::try_from(hints.len()).unwrap_or(u32::MAX);
         self.runs = self.runs.saturating_sub(1);
         self.in_hand = self.in_hand.saturating_sub(count);
-        let rules = Rules { ordered: no.is_ordered(), hold_on_quarantine: self.holds() };
+        let rules = Rules {
+            ordered: no.is_ordered(),
+            hold_on_quarantine: self.holds(),
+            guarantee: self.settings.guarantee,
+        };
         let reading = report::read(report.verdicts, hints.len(), rules);
         self.counts.lies += u64::from(reading.lie.is_some());
         let attempted =
             Attempted { started_at: began.wall, took: ctx.at.monotonic.saturating_sub(began.monotonic) };
         let mut left = Left::default();
+        if let Some(rate) = &mut self.rate {
+            let is_unsent = |verdict: &&Verdict| matches!(verdict, Verdict::Untried | Verdict::Filtered(_));
+            rate.give_back(reading.verdicts.iter().filter(is_unsent).count());
+        }
         for (hint, verdict) in hints.into_iter().zip(reading.verdicts) {
             let meaning = self.meaning(&hint, no, verdict, desk, ctx);
             let entry = Entry { no, origin, hint, attempted };
@@ -70,14 +78,22 @@ impl Destination {
         self.review(no, desk, ctx);
     }
 
-    /// A run ends before it was handed over: nothing of it was tried, and `first` becomes of its first.
-    pub fn abandon(&mut self, run: RunState, first: Meaning, desk: &mut Desk, ctx: &mut Ctx<'_>) {
-        let RunState { id, lane: no, origin, hints, suspected, began, .. } = run;
+    /// A run ends before it was handed over: nothing of it was sent, and these become of it.
+    pub fn abandon(
+        &mut self,
+        run: RunState,
+        meanings: impl Iterator<Item = Meaning>,
+        desk: &mut Desk,
+        ctx: &mut Ctx<'_>,
+    ) {
+        let RunState { id, lane: no, origin, hints, suspected, began, is_over_rate, .. } = run;
+        if let Some(rate) = self.rate.as_mut().filter(|_| !is_over_rate) {
+            rate.give_back(hints.len());
+        }
         self.runs = self.runs.saturating_sub(1);
         self.in_hand = self.in_hand.saturating_sub(u32::try_from(hints.len()).unwrap_or(u32::MAX));
         let attempted = Attempted { started_at: began.wall, took: Duration::ZERO };
         let mut left = Left::default();
-        let meanings = std::iter::once(first).chain(std::iter::repeat_with(|| Meaning::Untried));
         for (hint, meaning) in hints.into_iter().zip(meanings) {
             self.settle(Entry { no, origin, hint, attempted }, meaning, &mut left, ctx);
         }
@@ -137,7 +153,7 @@ impl Destination {
                 left.hints.push(hint);
                 return;
             }
-            meaning @ (Meaning::Done(_) | Meaning::Later { .. }) => {
+            meaning @ (Meaning::Done(_) | Meaning::Later { .. } | Meaning::Dropped(_)) => {
                 left.settled += 1;
                 let stays = no.is_ordered() && matches!(meaning, Meaning::Later { .. });
                 left.passed += u32::from(!stays);
@@ -160,17 +176,28 @@ impl Destination {
         if let Meaning::Done(Settled::Quarantined(_)) = &meaning {
             self.quarantined(no, hint.message);
         }
+        let is_drop = matches!(meaning, Meaning::Dropped(_));
+        self.counts.dropped += u64::from(is_drop);
         if let Some(result) = report::result(self.settings.id, &hint, meaning, attempted) {
-            self.accept(no, origin, result, ctx);
+            self.accept(no, (origin, is_drop), result, ctx);
         }
     }
 
-    fn accept(&mut self, lane: Lane, origin: Origin, result: DeliveryResult, ctx: &mut Ctx<'_>) {
+    fn accept(
+        &mut self,
+        lane: Lane,
+        (origin, is_drop): (Origin, bool),
+        result: DeliveryResult,
+        ctx: &mut Ctx<'_>,
+    ) {
         match self.lanes.get_mut(&lane) {
-            Some(state) => state.unwritten += 1,
+            Some(state) => {
+                state.unwritten += 1;
+                state.dropping += u32::from(is_drop);
+            }
             None => self.apart.accepted(),
         }
-        let finished = Finished { place: self.place, lane, origin, result, refusals: 0 };
+        let finished = Finished { place: self.place, lane, origin, result, is_drop, refusals: 0 };
         ctx.completer.accept(finished, ctx.at.monotonic);
     }
 
@@ -296,7 +323,8 @@ impl Destination {
         }
         let Some(lane) = self.lanes.get_mut(&no) else { return };
         lane.unwritten = lane.unwritten.saturating_sub(1);
-        if lane.unwritten == 0 {
+        lane.dropping = lane.dropping.saturating_sub(u32::from(finished.is_drop));
+        if lane.unwritten == 0 || finished.is_drop {
             self.review(no, desk, ctx);
         }
     }

@@ -22,6 +22,9 @@ pub(crate) struct LaneState {
     pub rewind: Option<MessageId>,
     /// Results that are not written yet. Until they are, the store shows them as pending.
     pub unwritten: u32,
+    /// Of these, dropped and never sent. They are stored as that before anything behind them is sent: a
+    /// new process would send them, behind what came later.
+    pub dropping: u32,
     /// So many deliveries run by themselves, each recorded before: one of them may have ended
     /// the last process.
     pub careful: u32,
@@ -54,7 +57,7 @@ impl LaneState {
     /// Its next delivery can be sent now.
     pub fn is_ready(&self) -> bool {
         let waits = self.run.is_some() || self.blocked.is_some() || self.rewind.is_some();
-        !waits && self.stream.front().is_some_and(|hint| self.admits(hint.message))
+        !waits && self.dropping == 0 && self.stream.front().is_some_and(|hint| self.admits(hint.message))
     }
 
     /// Its head waits for a time or for an operator.

@@ -13,6 +13,7 @@ mod held;
 mod lane;
 mod lane_set;
 mod pick;
+mod rate;
 mod reader;
 mod report;
 mod standing;
@@ -24,8 +25,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use portway_model::{AttemptNo, DestinationId, Envelope, Failure, Lane, MessageId, Round, code};
-use portway_store::{ActionKind, NewMessage, Settled, StoreError, StoredMessage};
+use portway_model::{AttemptNo, DestinationId, Envelope, Failure, Guarantee, Lane, MessageId, Round, code};
+use portway_store::{
+    ActionKind, DestinationAction, DestinationActionKind, NewMessage, Settled, StoreError, StoredMessage,
+};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -42,7 +45,7 @@ use crate::completer::{Completer, Finished};
 use crate::event::{Effect, Read, ReadAnswer, ReadId, RunId};
 use crate::fact::Fact;
 use crate::layout::{Layout, Place};
-use crate::ports::RunReport;
+use crate::ports::{RunReport, in_doubt};
 use crate::time::Moment;
 
 /// A delivery that was tried so often by itself and ended the process each time is quarantined.
@@ -108,7 +111,12 @@ impl Dispatcher {
         let mut reader = Reader::default();
         reader.ask(For::Start, Read::Work);
         Dispatcher {
-            destinations: settings.map(|(place, settings)| Destination::new(place, settings)).collect(),
+            destinations: settings
+                .map(|(place, settings)| {
+                    let pause = layout.pause(settings.id).cloned();
+                    Destination::new(place, settings, pause)
+                })
+                .collect(),
             desk: Desk {
                 budget: Budget::new(&layout.limits),
                 timers: Timers::default(),
@@ -132,6 +140,12 @@ impl Dispatcher {
     /// No run is in hand.
     pub fn is_idle(&self) -> bool {
         self.runs.is_empty()
+    }
+
+    /// Nothing is in hand, and what waits, waits for a time or for an operator.
+    pub fn is_quiet(&self) -> bool {
+        let is_reading = !self.desk.reader.is_idle();
+        self.is_idle() && !is_reading && self.destinations.iter().all(Destination::is_quiet)
     }
 
     /// What waited in the store at the start is known.
@@ -179,15 +193,22 @@ impl Dispatcher {
         }
     }
 
-    /// A commit recorded that a run's only message is tried by itself, for the `count`th time.
-    pub fn suspected(&mut self, id: RunId, count: u32, ctx: &mut Ctx<'_>, out: &mut Vec<Effect>) {
-        if let Some(hint) = self.runs.get_mut(&id).and_then(|run| run.hints.first_mut()) {
-            hint.recorded = count;
+    /// A commit recorded that a delivery of a run is about to be tried, for the `count`th time.
+    pub fn recorded(
+        &mut self,
+        id: RunId,
+        message: MessageId,
+        count: u32,
+        ctx: &mut Ctx<'_>,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        if !run.recorded(message, count) {
+            return;
         }
-        let is_there = self.runs.get(&id).is_some_and(|run| !run.hints.is_empty());
-        if is_there && count >= SUSPECTED_MAX {
-            let text = format!("the process ended {count} times while this message was delivered");
-            return self.quarantine_first(id, Failure::new(code::SUSPECT, text), ctx);
+        let most = run.recorded_max();
+        if run.hints.iter().any(|hint| hint.recorded >= most) {
+            return self.give_up(id, ctx);
         }
         if self.abandon_unwanted(id, ctx) {
             return;
@@ -196,6 +217,52 @@ impl Dispatcher {
             let step = run.next_step(ctx);
             self.take_step(id, step, ctx, out);
         }
+    }
+
+    /// A delivery could not be recorded: it is tried all the same, but for one that may not be sent twice.
+    pub fn not_recorded(
+        &mut self,
+        id: RunId,
+        (message, text): (MessageId, &str),
+        ctx: &mut Ctx<'_>,
+        out: &mut Vec<Effect>,
+    ) {
+        match self.runs.get(&id).map(|run| run.guarantee) {
+            None => {}
+            Some(Guarantee::AtLeastOnce) => self.recorded(id, message, 1, ctx, out),
+            Some(Guarantee::AtMostOnce) => {
+                let Some(run) = self.runs.remove(&id) else { return };
+                let failure = Failure::new(code::RESULT_REFUSED, text);
+                let meaning = |hint: &Hint| match hint.message == message {
+                    true => Meaning::Done(Settled::Quarantined(failure.clone())),
+                    false => Meaning::Untried,
+                };
+                let meanings: Vec<Meaning> = run.hints.iter().map(meaning).collect();
+                self.end(run, meanings.into_iter(), ctx);
+            }
+        }
+    }
+
+    /// What was recorded too often is quarantined; the others of its run are not tried.
+    fn give_up(&mut self, id: RunId, ctx: &mut Ctx<'_>) {
+        let Some(run) = self.runs.remove(&id) else { return };
+        let (most, guarantee) = (run.recorded_max(), run.guarantee);
+        let meaning = |hint: &Hint| {
+            if hint.recorded < most {
+                return Meaning::Untried;
+            }
+            let failure = match guarantee {
+                Guarantee::AtMostOnce => in_doubt("the process ended before what became of it was stored"),
+                Guarantee::AtLeastOnce => {
+                    let count = hint.recorded;
+                    let text = format!("the process ended {count} times while this message was delivered");
+                    Failure::new(code::SUSPECT, text)
+                }
+            };
+            Meaning::Done(Settled::Quarantined(failure))
+        };
+        let meanings: Vec<Meaning> = run.hints.iter().map(meaning).collect();
+        self.end(run, meanings.into_iter(), ctx);
     }
 
     /// Ends a run that was not handed over: its first message is quarantined, the others are not tried.
@@ -218,9 +285,25 @@ impl Dispatcher {
         !is_wanted
     }
 
-    fn abandon(&mut self, mut run: RunState, first: Meaning, ctx: &mut Ctx<'_>) {
+    /// Nothing of it was tried but its first, of which this became.
+    fn abandon(&mut self, run: RunState, first: Meaning, ctx: &mut Ctx<'_>) {
+        let meanings = std::iter::once(first).chain(std::iter::repeat_with(|| Meaning::Untried));
+        self.end(run, meanings, ctx);
+    }
+
+    /// Its destination's rate is used up: nothing of it is sent.
+    fn drop_run(&mut self, run: RunState, ctx: &mut Ctx<'_>) {
+        let rate = ctx.layout.destination(run.place).and_then(|settings| settings.rate);
+        let reason = rate.map(|limit| format!("beyond the rate of {}", limit.rate)).unwrap_or_default();
+        self.end(run, std::iter::repeat_with(move || Meaning::Dropped(reason.clone())), ctx);
+    }
+
+    /// Ends a run that was not handed over.
+    fn end(&mut self, mut run: RunState, meanings: impl Iterator<Item = Meaning>, ctx: &mut Ctx<'_>) {
         self.give_back(&mut run);
-        self.with(Some(run.place), ctx, |destination, desk, ctx| destination.abandon(run, first, desk, ctx));
+        self.with(Some(run.place), ctx, |destination, desk, ctx| {
+            destination.abandon(run, meanings, desk, ctx)
+        });
         self.touch_for_bytes(ctx);
     }
 
@@ -274,13 +357,11 @@ impl Dispatcher {
         });
     }
 
-    pub fn resume(&mut self, destination: DestinationId, ctx: &mut Ctx<'_>) {
-        self.with(ctx.layout.place(destination), ctx, Destination::resume);
-    }
-
-    pub fn stop(&mut self, destination: DestinationId, author: &str, ctx: &mut Ctx<'_>) {
-        self.with(ctx.layout.place(destination), ctx, |destination, desk, ctx| {
-            destination.stop(author, desk, ctx)
+    /// An operator's action on a whole destination is stored.
+    pub fn acted_on_destination(&mut self, action: DestinationAction, ctx: &mut Ctx<'_>) {
+        self.with(ctx.layout.place(action.destination), ctx, |destination, desk, ctx| match action.kind {
+            DestinationActionKind::Pause => destination.pause(action, desk, ctx),
+            DestinationActionKind::Resume => destination.resume(desk, ctx),
         });
     }
 
@@ -406,6 +487,11 @@ impl Dispatcher {
                     });
                 }
                 Timer::Due(place) => self.with(Some(place), ctx, Destination::wake_due),
+                Timer::Rate(place) => self.with(Some(place), ctx, |destination, _, ctx| {
+                    if let Some(rate) = &mut destination.rate {
+                        rate.disarm(ctx.at.monotonic);
+                    }
+                }),
                 Timer::Destination(place) => self.with(Some(place), ctx, Destination::wake),
             }
         }
@@ -445,6 +531,10 @@ impl Dispatcher {
         match destination.pick(id, &mut self.desk, ctx) {
             Pick::Run(mut run) => {
                 self.runs_begun += 1;
+                if run.is_over_rate {
+                    self.drop_run(run, ctx);
+                    return;
+                }
                 run.is_probe = is_probe;
                 self.probes += usize::from(is_probe);
                 let step = run.first_step(ctx);
@@ -460,7 +550,10 @@ impl Dispatcher {
 
     fn take_step(&mut self, id: RunId, step: Step, ctx: &mut Ctx<'_>, out: &mut Vec<Effect>) {
         match step {
-            Step::Suspect(suspect) => ctx.completer.suspect(id, suspect),
+            Step::Record(suspects) => {
+                let guarantee = self.runs.get(&id).map(|run| run.guarantee).unwrap_or_default();
+                suspects.into_iter().for_each(|suspect| ctx.completer.suspect(id, suspect, guarantee));
+            }
             Step::Read(reader, read) => {
                 self.desk.reader.ask(reader, read);
             }
@@ -491,6 +584,11 @@ impl Dispatcher {
         match destination.start(ctx) {
             Start::No => {}
             Start::AfterFlush => ctx.completer.starves(place),
+            Start::AtTime(until) => {
+                if destination.rate.as_mut().is_some_and(|rate| rate.arms(until)) {
+                    self.desk.timers.set(until, Timer::Rate(place));
+                }
+            }
             Start::Now => {
                 destination.queued = true;
                 let is_probing = destination.standing.is_probing();

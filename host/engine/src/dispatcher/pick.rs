@@ -1,15 +1,17 @@
 //! How a run begins: which lane's turn it is, how many deliveries, and what they may cost.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use portway_model::{AttemptNo, DestinationId, Envelope, Lane, MessageId, Order, Round};
+use portway_model::{AttemptNo, DestinationId, Envelope, Guarantee, Lane, MessageId, Order, Round};
 use portway_store::{StoredMessage, Suspect};
 
 use super::budget::{Budget, Loan, RUN_BYTES_MAX};
 use super::destination::Destination;
+use super::rate::Admission;
 use super::reader::For;
 use super::stream::Hint;
-use super::{Ctx, Desk};
+use super::{Ctx, Desk, SUSPECTED_MAX};
 use crate::completer::Origin;
 use crate::event::{Effect, Read, RunId};
 use crate::layout::Place;
@@ -29,8 +31,13 @@ pub(crate) struct RunState {
     /// It was recorded that this delivery is tried by itself.
     pub suspected: bool,
     pub hold_on_quarantine: bool,
+    pub guarantee: Guarantee,
+    /// Records of its deliveries that are not stored yet.
+    pub unrecorded: usize,
     /// It tells whether its destination is back.
     pub is_probe: bool,
+    /// Its destination's rate is used up, and drops what is beyond it.
+    pub is_over_rate: bool,
     /// It was handed over: nothing can be taken out of it any more.
     pub is_out: bool,
     pub loan: Loan,
@@ -44,6 +51,8 @@ pub(crate) enum Start {
     Now,
     /// Too many results are not flushed.
     AfterFlush,
+    /// Its rate is used up until then.
+    AtTime(Duration),
     No,
 }
 
@@ -65,7 +74,29 @@ impl Destination {
         }
         // A run of the last few that fit would cost as much as a whole one.
         let worth = self.run_max(ctx).min(ctx.completer.unflushed_max() as usize / 8).max(1);
-        if self.results_room(ctx) < worth { Start::AfterFlush } else { Start::Now }
+        if self.results_room(ctx) < worth {
+            return Start::AfterFlush;
+        }
+        match self.admission(ctx) {
+            Some(Admission::Wait(until)) => Start::AtTime(until),
+            Some(Admission::Some(_) | Admission::Drop) | None => Start::Now,
+        }
+    }
+
+    /// What its rate allows now; none: everything.
+    fn admission(&self, ctx: &Ctx<'_>) -> Option<Admission> {
+        self.rate.as_ref().map(|rate| rate.admits(ctx.at.monotonic))
+    }
+
+    /// The most deliveries in the next run.
+    fn count_max(&self, ctx: &Ctx<'_>) -> usize {
+        let count_max = self.results_room(ctx).min(self.run_max(ctx));
+        match self.admission(ctx) {
+            Some(Admission::Some(tokens)) => count_max.min(tokens as usize),
+            Some(Admission::Wait(_)) => 0,
+            // What is dropped needs no tokens.
+            Some(Admission::Drop) | None => count_max,
+        }
     }
 
     /// How many more deliveries may be in hand, so that no more than the limit can be unflushed.
@@ -98,7 +129,11 @@ impl Destination {
                     self.ready.push_front(no);
                     return Pick::NoBytes;
                 }
-                Pick::Run(run) => {
+                Pick::Run(mut run) => {
+                    run.is_over_rate = self.admission(ctx) == Some(Admission::Drop);
+                    if let Some(rate) = self.rate.as_mut().filter(|_| !run.is_over_rate) {
+                        rate.take(run.hints.len(), ctx.at.monotonic);
+                    }
                     self.review(no, desk, ctx);
                     self.runs += 1;
                     self.in_hand += u32::try_from(run.hints.len()).unwrap_or(u32::MAX);
@@ -112,7 +147,7 @@ impl Destination {
     }
 
     fn pick_lane(&mut self, no: Lane, id: RunId, desk: &mut Desk, ctx: &mut Ctx<'_>) -> Pick {
-        let count_max = self.results_room(ctx).min(self.run_max(ctx));
+        let count_max = self.count_max(ctx);
         let Some(lane) = self.lanes.get_mut(&no) else { return Pick::Nothing };
         if !lane.is_ready() {
             lane.listed = false;
@@ -144,7 +179,7 @@ impl Destination {
         // What is recorded already is tried by itself, however many others came before it.
         let was_recorded = self.apart.iter(origin).next().is_some_and(|hint| hint.recorded > 0);
         let singly = suspected || was_recorded || self.apart.singly > 0;
-        let count_max = self.results_room(ctx).min(self.run_max(ctx));
+        let count_max = self.count_max(ctx);
         let others =
             self.apart.iter(origin).take(count_max).skip(1).take_while(|hint| hint.recorded == 0).count();
         let count_max = if singly { 1 } else { count_max.min(1 + others) };
@@ -167,7 +202,10 @@ impl Destination {
             singly: taken.singly,
             suspected: taken.suspected,
             hold_on_quarantine: self.holds(),
+            guarantee: self.settings.guarantee,
+            unrecorded: 0,
             is_probe: false,
+            is_over_rate: false,
             is_out: false,
             loan: taken.loan,
             began: ctx.at,
@@ -213,17 +251,40 @@ fn fit<'a>(hints: impl Iterator<Item = &'a Hint>, budget: &Budget) -> Fit {
 
 /// What a run needs next.
 pub(crate) enum Step {
-    Suspect(Suspect),
+    Record(Vec<Suspect>),
     Read(For, Read),
     Deliver(Effect),
 }
 
 impl RunState {
-    /// The first step, where it has to be recorded before it is tried.
+    /// The first step, where it has to be recorded before it is tried: what is suspect, and all that
+    /// may not be sent twice.
     pub fn first_step(&mut self, ctx: &Ctx<'_>) -> Step {
-        match self.hints.first().filter(|hint| self.suspected && hint.recorded == 0) {
-            Some(hint) => Step::Suspect(Suspect { destination: self.destination, message: hint.message }),
-            None => self.next_step(ctx),
+        let count = match self.guarantee {
+            Guarantee::AtMostOnce => self.hints.len(),
+            Guarantee::AtLeastOnce => usize::from(self.suspected),
+        };
+        let unrecorded = self.hints.iter().take(count).filter(|hint| hint.recorded == 0);
+        let suspect = |hint: &Hint| Suspect { destination: self.destination, message: hint.message };
+        let suspects: Vec<Suspect> = unrecorded.map(suspect).collect();
+        self.unrecorded = suspects.len();
+        if suspects.is_empty() { self.next_step(ctx) } else { Step::Record(suspects) }
+    }
+
+    /// A delivery is recorded, for the `count`th time; whether all are.
+    pub fn recorded(&mut self, message: MessageId, count: u32) -> bool {
+        if let Some(hint) = self.hints.iter_mut().find(|hint| hint.message == message) {
+            hint.recorded = count;
+        }
+        self.unrecorded = self.unrecorded.saturating_sub(1);
+        self.unrecorded == 0
+    }
+
+    /// How often a delivery is recorded before it is given up.
+    pub fn recorded_max(&self) -> u32 {
+        match self.guarantee {
+            Guarantee::AtMostOnce => 2,
+            Guarantee::AtLeastOnce => SUSPECTED_MAX,
         }
     }
 
@@ -273,6 +334,7 @@ impl RunState {
             ordered: self.lane.is_ordered(),
             singly: self.singly,
             hold_on_quarantine: self.hold_on_quarantine,
+            guarantee: self.guarantee,
             messages,
         };
         Effect::Deliver { id: self.id, run }

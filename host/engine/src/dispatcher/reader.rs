@@ -45,6 +45,11 @@ impl Reader {
         id
     }
 
+    /// Nothing is in hand or waits.
+    pub fn is_idle(&self) -> bool {
+        self.wanted.is_empty() && self.in_hand.is_empty()
+    }
+
     /// The next read to do now.
     pub fn next(&mut self, monotonic: Duration) -> Option<(ReadId, Read)> {
         let paused = self.pause_until.is_some_and(|until| until > monotonic);

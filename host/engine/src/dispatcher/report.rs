@@ -4,7 +4,7 @@
 //! rest counts as not tried. That may send a message twice, and loses none.
 
 use portway_model::{
-    AttemptNo, DestinationId, Draft, Failure, MessageId, Next, RetryPolicy, Timestamp, code,
+    AttemptNo, DestinationId, Draft, Failure, Guarantee, MessageId, Next, RetryPolicy, Timestamp, code,
 };
 use portway_store::{Attempted, DeliveryResult, NewMessage, Origin, OriginKind, Settled};
 
@@ -17,6 +17,7 @@ use crate::ports::{Routed, Verdict};
 pub(crate) struct Rules {
     pub ordered: bool,
     pub hold_on_quarantine: bool,
+    pub guarantee: Guarantee,
 }
 
 /// One verdict for each message, and what was wrong with the report.
@@ -36,12 +37,17 @@ pub(crate) fn read(mut verdicts: Vec<Verdict>, count: usize, rules: Rules) -> Re
     } else if verdicts.len() < count {
         lie = Some("fewer verdicts than messages");
     }
-    verdicts.resize(count, Verdict::Untried);
+    // What a lie leaves open was not tried, or where it may not be sent twice, perhaps was.
+    let unsaid = || match rules.guarantee {
+        Guarantee::AtLeastOnce => Verdict::Untried,
+        Guarantee::AtMostOnce => Verdict::in_doubt("the report on it is wrong"),
+    };
+    verdicts.resize(count, unsaid());
     if rules.ordered {
         let mut ended = false;
         for verdict in &mut verdicts {
             if ended && !matches!(verdict, Verdict::Untried) {
-                *verdict = Verdict::Untried;
+                *verdict = unsaid();
                 lie = Some("a verdict behind one that ends an ordered run");
             }
             ended |= ends_ordered(verdict, rules);
@@ -69,6 +75,8 @@ pub(crate) enum Meaning {
         attempts: AttemptNo,
         failure: Failure,
     },
+    /// It is not sent at all, for this reason.
+    Dropped(String),
     Untried,
 }
 
@@ -138,6 +146,7 @@ pub(crate) fn result(
             let counted = attempts > hint.attempts;
             (attempts, Settled::Retry { due_at, failure }, Some(attempted).filter(|_| counted))
         }
+        Meaning::Dropped(reason) => (hint.attempts, Settled::Filtered(reason), None),
         Meaning::Untried => return None,
     };
     Some(DeliveryResult {
@@ -156,9 +165,11 @@ mod tests {
 
     use super::*;
 
-    const HOLD: Rules = Rules { ordered: true, hold_on_quarantine: true };
-    const ORDERED: Rules = Rules { ordered: true, hold_on_quarantine: false };
-    const APART: Rules = Rules { ordered: false, hold_on_quarantine: false };
+    const HOLD: Rules = Rules { ordered: true, hold_on_quarantine: true, guarantee: Guarantee::AtLeastOnce };
+    const ORDERED: Rules =
+        Rules { ordered: true, hold_on_quarantine: false, guarantee: Guarantee::AtLeastOnce };
+    const APART: Rules =
+        Rules { ordered: false, hold_on_quarantine: false, guarantee: Guarantee::AtLeastOnce };
 
     /// s: sent, q: quarantine, r: retry, u: untried, x: runaway.
     fn check(verdicts: &str, count: usize, rules: Rules) -> (String, bool) {
@@ -196,6 +207,16 @@ mod tests {
         for (verdicts, rules, expected, lie) in cases {
             assert_eq!(check(verdicts, 3, rules), (expected.into(), lie), "{verdicts}");
         }
+    }
+
+    #[test]
+    fn what_a_lie_leaves_open_may_have_arrived_where_it_may_not_be_sent_twice() {
+        let once = |rules| Rules { guarantee: Guarantee::AtMostOnce, ..rules };
+        assert_eq!(check("su", 2, once(APART)), ("su".into(), false));
+        assert_eq!(check("s", 3, once(APART)), ("sqq".into(), true));
+        assert_eq!(check("ssss", 3, once(ORDERED)), ("qqq".into(), true));
+        assert_eq!(check("rsu", 3, once(ORDERED)), ("rqu".into(), true));
+        assert_eq!(check("uss", 3, once(HOLD)), ("uqq".into(), true));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use portway_model::{AttemptNo, Failure, Later, MessageId, RetryPolicy, Timestamp, code};
+use portway_store::Pause;
 
 use crate::event::RunId;
 use crate::ports::Stop;
@@ -16,6 +17,8 @@ const RUNAWAYS_MAX: u32 = 3;
 /// See the file.
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
+    /// An operator's word, beside what the destination itself does.
+    pause: Option<Pause>,
     state: State,
     /// Waits in a row.
     tries: u32,
@@ -69,6 +72,7 @@ pub(crate) enum Change {
     /// It waits until then.
     Waits(Duration),
     Stopped,
+    Paused,
 }
 
 /// What is worth telling of a change.
@@ -77,6 +81,7 @@ pub(crate) enum News<'a> {
     Runs,
     Waits(&'a Failure),
     Stopped(&'a Failure),
+    Paused(&'a Pause),
 }
 
 /// How to wait.
@@ -89,8 +94,16 @@ pub(crate) struct Patience<'a> {
 }
 
 impl Standing {
+    /// As an engine starts with it.
+    pub fn new(pause: Option<Pause>) -> Self {
+        Standing { pause, ..Standing::default() }
+    }
+
     /// Deliveries are worth reading and queueing.
     pub fn is_active(&self) -> bool {
+        if self.pause.is_some() {
+            return false;
+        }
         match self.state {
             State::Running | State::Probing { .. } => true,
             State::Waiting { .. } | State::Stopped { .. } => false,
@@ -98,9 +111,12 @@ impl Standing {
     }
 
     /// Why it does not run, if that is news: not each time it is asked again.
-    pub fn news(&self) -> Option<News<'_>> {
+    pub fn news(&self, change: Change) -> Option<News<'_>> {
+        if change == Change::Paused {
+            return self.pause.as_ref().map(News::Paused);
+        }
         match &self.state {
-            State::Running => Some(News::Runs),
+            State::Running => self.pause.is_none().then_some(News::Runs),
             State::Waiting { why, .. } => (self.tries == 1).then_some(News::Waits(why)),
             State::Probing { .. } => None,
             State::Stopped { why, .. } => Some(News::Stopped(why)),
@@ -113,6 +129,9 @@ impl Standing {
 
     /// A run may begin.
     pub fn admits_run(&self) -> bool {
+        if self.pause.is_some() {
+            return false;
+        }
         match self.state {
             State::Running | State::Probing { run: None, .. } => true,
             State::Probing { run: Some(_), .. } | State::Waiting { .. } | State::Stopped { .. } => false,
@@ -173,12 +192,20 @@ impl Standing {
         Change::Stopped
     }
 
+    /// An operator says that nothing new is to be sent. The newest pause is the one that is shown.
+    pub fn pause(&mut self, pause: Pause) -> Change {
+        self.pause = Some(pause);
+        Change::Paused
+    }
+
     /// An operator says that it may go on.
     pub fn resume(&mut self) -> Change {
         self.runaways = Runaways::default();
         self.tries = 0;
+        let was_paused = self.pause.take().is_some();
         match std::mem::take(&mut self.state) {
-            State::Running => Change::None,
+            State::Running if !was_paused => Change::None,
+            State::Running => Change::Resumed,
             State::Waiting { .. } | State::Probing { .. } | State::Stopped { .. } => Change::Resumed,
         }
     }
@@ -199,6 +226,9 @@ impl Standing {
 
     /// For people.
     pub fn state(&self, at: &Moment) -> DestinationState {
+        if let Some(pause) = &self.pause {
+            return DestinationState::Paused(pause.clone());
+        }
         match &self.state {
             State::Running => DestinationState::Running,
             State::Waiting { why, since, until } => {
@@ -305,10 +335,28 @@ mod tests {
         run_away(&mut standing);
         assert_eq!(hear(&mut standing, 1, 0, None), Change::Stopped);
         assert!(!standing.is_active());
-        let Some(News::Stopped(why)) = standing.news() else { panic!("it says why") };
+        let Some(News::Stopped(why)) = standing.news(Change::Stopped) else { panic!("it says why") };
         assert!(why.text.ends_with("the last with message 7: no fuel is left"), "{}", why.text);
         assert_eq!(standing.resume(), Change::Resumed);
         assert_eq!(hear(&mut standing, 1, 0, None), Change::None);
+    }
+
+    #[test]
+    fn a_paused_destination_begins_nothing_whatever_it_hears_until_it_is_resumed() {
+        let pause = |reason: &str| Pause { since: Timestamp(7), author: "ann".into(), reason: reason.into() };
+        let mut standing = Standing::new(Some(pause("before")));
+        assert!(!standing.is_active() && !standing.admits_run());
+        assert_eq!(standing.resume(), Change::Resumed);
+        assert_eq!(standing.pause(pause("first")), Change::Paused);
+        assert_eq!(hear(&mut standing, 1, 0, away()), Change::Waits(Duration::from_secs(1)));
+        assert_eq!(standing.wake(Duration::from_secs(1)), Change::Resumed);
+        assert!(!standing.is_active() && !standing.admits_run(), "not even to ask whether it is back");
+        standing.pause(pause("second"));
+        let state = standing.state(&moment(0));
+        assert!(matches!(state, DestinationState::Paused(pause) if pause.reason == "second"));
+        assert_eq!(standing.resume(), Change::Resumed);
+        assert!(standing.is_active() && standing.admits_run());
+        assert_eq!(standing.resume(), Change::None);
     }
 
     #[test]

@@ -5,7 +5,8 @@ use portway_model::Lane;
 use super::Dispatcher;
 use super::destination::Destination;
 use super::lane::LaneState;
-use crate::status::{BlockedLane, DestinationStatus, MemoryStatus};
+use super::rate::Admission;
+use crate::status::{BlockedLane, DestinationStatus, MemoryStatus, RateStatus};
 use crate::time::Moment;
 
 impl Dispatcher {
@@ -34,6 +35,12 @@ impl Destination {
             lanes_blocked: 0,
             blocked: Vec::new(),
             counts: self.counts,
+            rate: self.rate.as_ref().map(|rate| RateStatus {
+                limit: rate.limit,
+                waits: self.is_active()
+                    && !self.ready.is_empty()
+                    && matches!(rate.admits(at.monotonic), Admission::Wait(_)),
+            }),
         };
         for lane in blocked {
             status.lanes_blocked += 1;

@@ -167,6 +167,11 @@ impl Stream {
         self.queue.retain(|hint| !hint.is_of(message, before));
     }
 
+    /// A delivery waits for its time no longer.
+    pub fn hurry(&mut self, message: MessageId) {
+        self.queue.iter_mut().filter(|hint| hint.message == message).for_each(|hint| hint.due_at = None);
+    }
+
     /// A delivery at or before `known` is pending again: everything from it on is read again.
     /// Only right if nothing from it on was sent or is in hand.
     pub fn rewind(&mut self, message: MessageId) {

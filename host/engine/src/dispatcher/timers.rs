@@ -15,6 +15,8 @@ pub(crate) enum Timer {
     Lane(Place, Lane),
     /// Deliveries apart that wait for their time.
     Due(Place),
+    /// A destination whose rate is used up.
+    Rate(Place),
     /// A destination that is away.
     Destination(Place),
 }

@@ -1,8 +1,8 @@
 //! From the commit to the receiver.
 
 use portway_engine::status::DestinationState;
-use portway_model::{DeliveryState, Order};
-use portway_store::Store;
+use portway_model::{DeliveryState, Guarantee, Order};
+use portway_store::{Action, ActionKind, DestinationActionKind, Store};
 
 use crate::house::{House, Plan};
 
@@ -44,12 +44,12 @@ async fn a_backlog_of_many_pages_drains_completely() {
     const COUNT: u32 = 1_500;
     for order in [Order::Strict, Order::Key, Order::None] {
         let house = House::build(Plan { orders: vec![order], ..Plan::default() }).await;
-        house.engine.stop_destination(house.destination(0), "a test").await;
+        house.order(0, DestinationActionKind::Pause).await;
         for n in 0..COUNT {
             house.store(&n.to_string(), &format!("key-{}", n % 3)).await;
         }
         assert_eq!(house.receiver.arrived(house.destination(0)), Vec::<String>::new());
-        house.engine.resume(house.destination(0)).await;
+        house.order(0, DestinationActionKind::Resume).await;
         let arrived = house.arrived(house.destination(0), COUNT as usize).await;
         let arrived: Vec<u32> = arrived.iter().map(|body| body.parse().unwrap()).collect();
         let lanes = if order == Order::Strict { 1 } else { 3 };
@@ -106,14 +106,45 @@ async fn a_misconfigured_destination_stops_until_it_is_resumed() {
     house.store("next", "b").await;
     tokio::time::sleep(std::time::Duration::from_secs(600)).await;
     assert_eq!(house.receiver.arrived(house.destination(0)), Vec::<String>::new());
-    let dismiss = portway_store::Action {
+    let dismiss = Action {
         message: wrong,
         destination: None,
-        kind: portway_store::ActionKind::Dismiss,
+        kind: ActionKind::Dismiss,
         author: "test".into(),
         reason: String::new(),
+        request: None,
     };
     house.engine.act(dismiss).await.unwrap();
-    house.engine.resume(house.destination(0)).await;
+    house.order(0, DestinationActionKind::Resume).await;
     assert_eq!(house.arrived(house.destination(0), 1).await, ["next"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_have_arrived_is_not_sent_again_where_it_may_arrive_once_only() {
+    let plan = || Plan { guarantee: Guarantee::AtMostOnce, orders: vec![Order::Strict], ..Plan::default() };
+    let house = House::build(plan()).await;
+    let panicked = house.store("panic", "a").await;
+    house.until(panicked, 0, DeliveryState::Quarantined).await;
+    let reason = house.store.list_deliveries(panicked).await.unwrap().remove(0).reason.unwrap();
+    assert!(reason.starts_with("may-have-arrived: it may have arrived"), "{reason}");
+    // What surely did not arrive is tried again.
+    house.store("fail", "a").await;
+    house.store("away", "a").await;
+    assert_eq!(house.arrived(house.destination(0), 2).await, ["fail", "away"]);
+    // The process dies while this one is sent.
+    let in_hand = house.store("slow", "a").await;
+    house.until_in_hand(0).await;
+    let house = House::on(house.kill().await, plan()).await;
+    house.until(in_hand, 0, DeliveryState::Quarantined).await;
+    house.store("last", "a").await;
+    assert_eq!(house.arrived(house.destination(0), 1).await, ["last"]);
+    // A person may send it again: that is another round.
+    let (author, reason) = ("test".into(), "it did not arrive".into());
+    let kind = ActionKind::Resend { keep_lane: false };
+    house
+        .engine
+        .act(Action { message: in_hand, destination: None, kind, author, reason, request: None })
+        .await
+        .unwrap();
+    assert_eq!(house.arrived(house.destination(0), 2).await, ["last", "slow"]);
 }

@@ -10,11 +10,13 @@ use portway_engine::{
     Fate, InterfaceSettings, LastEnd, Limits, Routed, Run, RunReport, Stop, Unit, Verdict,
 };
 use portway_model::{
-    Answer, Attributes, DestinationId, Draft, Failure, GroupId, InterfaceId, Key, Later, MessageId,
-    OnQuarantine, Order, RetryPolicy, Tier, Timestamp,
+    Answer, Attributes, DestinationId, Draft, Failure, GroupId, Guarantee, InterfaceId, Key, Later,
+    MessageId, OnQuarantine, Order, RateLimit, RetryPolicy, Tier, Timestamp,
 };
 use portway_store::memory::MemoryStore;
-use portway_store::{Durability, Registered, Registration, Store, Topology};
+use portway_store::{
+    DestinationAction, DestinationActionKind, Durability, Registered, Registration, Store, Topology,
+};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -31,7 +33,10 @@ pub struct Plan {
     pub orders: Vec<Order>,
     pub on_quarantine: OnQuarantine,
     pub attempts_max: u32,
+    pub retry: RetryPolicy,
     pub limits: Limits,
+    pub rate: Option<RateLimit>,
+    pub guarantee: Guarantee,
 }
 
 impl Default for Plan {
@@ -40,7 +45,10 @@ impl Default for Plan {
             orders: vec![Order::Key],
             on_quarantine: OnQuarantine::Continue,
             attempts_max: 0,
+            retry: RetryPolicy::default(),
             limits: Limits::default(),
+            rate: None,
+            guarantee: Guarantee::AtLeastOnce,
         }
     }
 }
@@ -103,7 +111,8 @@ impl Receiver {
 #[async_trait]
 impl Deliver for Receiver {
     async fn deliver(&self, run: Run) -> RunReport {
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        let is_slow = run.messages.iter().any(|message| message.body.starts_with(b"slow"));
+        tokio::time::sleep(Duration::from_millis(if is_slow { 60_000 } else { 1 })).await;
         let mut report = RunReport { verdicts: Vec::new(), stop: None, go_singly: false };
         for message in &run.messages {
             let body = String::from_utf8(message.body.to_vec()).unwrap();
@@ -204,6 +213,36 @@ impl House {
         panic!("{:?}", self.engine.status().await)
     }
 
+    /// Waits until a run of a destination is in hand.
+    pub async fn until_in_hand(&self, number: usize) {
+        for _ in 0..100_000 {
+            if self.engine.status().await.unwrap().destinations[number].runs > 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_micros(100)).await;
+        }
+        panic!("{:?}", self.engine.status().await)
+    }
+
+    /// Waits until a failed attempt of a message is stored.
+    pub async fn attempted(&self, id: MessageId) {
+        for _ in 0..100_000 {
+            if !self.store.list_attempts(id).await.unwrap().is_empty() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{:?}", self.engine.status().await)
+    }
+
+    /// Pauses a destination, or lets it go on.
+    pub async fn order(&self, number: usize, kind: DestinationActionKind) {
+        let destination = self.destination(number);
+        let (author, reason) = ("a test".into(), "to see".into());
+        let action = DestinationAction { destination, kind, author, reason };
+        self.engine.act_on_destination(action).await.unwrap();
+    }
+
     /// Stops in order; the result of the engine.
     pub async fn stop(self) -> Result<(), EngineError> {
         self.engine.shutdown().await;
@@ -236,9 +275,11 @@ fn settings(registered: &Registered, plan: &Plan) -> EngineSettings {
         name: format!("destination-{id}"),
         order,
         concurrency: 4,
-        retry: RetryPolicy { attempts_max: plan.attempts_max, ..RetryPolicy::default() },
+        retry: RetryPolicy { attempts_max: plan.attempts_max, ..plan.retry },
         on_quarantine: plan.on_quarantine,
         run_max: 16,
+        guarantee: plan.guarantee,
+        rate: plan.rate,
     };
     let interface = |id: InterfaceId, destinations| InterfaceSettings {
         id,
@@ -247,6 +288,7 @@ fn settings(registered: &Registered, plan: &Plan) -> EngineSettings {
         tier: Tier(0),
         durability: Durability::Strict,
         dedupe_window: Some(Duration::from_secs(3_600)),
+        search: vec!["key".to_owned()],
         keep: Duration::from_secs(1_000_000),
         destinations,
     };
@@ -257,5 +299,6 @@ fn settings(registered: &Registered, plan: &Plan) -> EngineSettings {
     EngineSettings {
         interfaces: vec![interface(*source, destinations), interface(*target, ends)],
         limits: plan.limits,
+        pauses: registered.pauses.clone(),
     }
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use portway_engine::{Fate, Limits, Unit};
-use portway_model::{InterfaceId, Key, Timestamp, code};
-use portway_store::Store;
+use portway_engine::{AfterDrain, DrainOrder, Fate, Limits, Unit};
+use portway_model::{InterfaceId, Key, Order, Timestamp, code};
+use portway_store::{DestinationActionKind, Store};
 
 use crate::house::{House, Plan, draft};
 
@@ -125,4 +125,56 @@ async fn more_than_one_transaction_takes_is_refused_where_it_belongs_together() 
     assert_eq!((whole.len(), code(&whole)), (max.messages + 1, code::TOO_LARGE));
     let each = engine.submit(interface, Timestamp(0), drafts, Unit::Each).await;
     assert!(each.iter().all(|fate| matches!(fate, Fate::Stored { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_draining_engine_takes_nothing_and_delivers_what_it_has_until_it_is_cancelled() {
+    let house = House::build(Plan { orders: vec![Order::Key, Order::Key], ..Plan::default() }).await;
+    let drain = async || house.engine.status().await.unwrap().drain;
+    house.order(1, DestinationActionKind::Pause).await;
+    for n in 0..50 {
+        house.store(&n.to_string(), "a").await;
+    }
+    house.engine.drain(begin(AfterDrain::Stay)).await.unwrap();
+    let refused =
+        house.engine.submit(house.interface(), Timestamp(0), vec![draft("x", "a")], Unit::Each).await;
+    assert_eq!(code(&refused), code::DRAINING);
+    house.arrived(house.destination(0), 50).await;
+    until(async || drain().await.is_some_and(|drain| drain.is_quiet)).await;
+    assert_eq!(house.receiver.arrived(house.destination(1)).len(), 0, "what is paused is left");
+    house.order(1, DestinationActionKind::Resume).await;
+    house.arrived(house.destination(1), 50).await;
+    house.engine.drain(DrainOrder::Cancel).await.unwrap();
+    assert_eq!(drain().await, None);
+    house.store("50", "a").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_that_ends_the_process_waits_for_what_can_be_delivered_and_for_nothing_else() {
+    let house = House::build(Plan { orders: vec![Order::Strict], ..Plan::default() }).await;
+    let (engine, destination) = (house.engine.clone(), house.destination(0));
+    for n in 0..100 {
+        house.store(&n.to_string(), "a").await;
+    }
+    house.store("fail", "a").await;
+    house.store("behind", "a").await;
+    engine.drain(begin(AfterDrain::Stop)).await.unwrap();
+    engine.on_drained().await;
+    assert_eq!(house.receiver.arrived(destination).len(), 100, "what waits for its retry is left");
+    house.stop().await.unwrap();
+    assert!(engine.drain(DrainOrder::Cancel).await.is_err());
+}
+
+fn begin(then: AfterDrain) -> DrainOrder {
+    DrainOrder::Begin { author: "a test".into(), then }
+}
+
+async fn until(mut is_so: impl AsyncFnMut() -> bool) {
+    for _ in 0..100_000 {
+        if is_so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it never is");
 }

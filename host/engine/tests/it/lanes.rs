@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use portway_engine::Limits;
-use portway_model::{DeliveryState, OnQuarantine, Order};
-use portway_store::{Action, ActionKind, ActionOutcome};
+use portway_engine::status::DestinationState;
+use portway_model::{DeliveryState, OnQuarantine, Order, RetryPolicy};
+use portway_store::{Action, ActionKind, ActionOutcome, DestinationActionKind, Store};
 
 use crate::house::{House, Plan};
 
 fn action(message: portway_model::MessageId, kind: ActionKind) -> Action {
-    Action { message, destination: None, kind, author: "test".into(), reason: "to see".into() }
+    Action { message, destination: None, kind, author: "test".into(), reason: "to see".into(), request: None }
 }
 
 const RESEND: ActionKind = ActionKind::Resend { keep_lane: false };
@@ -98,4 +99,45 @@ async fn deliveries_without_order_go_round_one_that_fails() {
     house.store("2", "a").await;
     assert_eq!(house.arrived(house.destination(0), 2).await, ["2", "fail 1"]);
     house.until(failing, 0, DeliveryState::Sent).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_destination_sends_nothing_new_also_after_a_restart_and_intake_goes_on() {
+    let house = House::build(Plan { orders: vec![Order::Key, Order::Key], ..Plan::default() }).await;
+    house.order(0, DestinationActionKind::Pause).await;
+    house.store("1", "a").await;
+    assert_eq!(house.arrived(house.destination(1), 1).await, ["1"], "its neighbour goes on");
+    let plan = Plan { orders: vec![Order::Key, Order::Key], ..Plan::default() };
+    let house = House::on(house.kill().await, plan).await;
+    house.store("2", "a").await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(house.receiver.arrived(house.destination(0)), Vec::<String>::new());
+    let state = house.engine.status().await.unwrap().destinations[0].state.clone();
+    let DestinationState::Paused(pause) = state else { panic!("{state:?}") };
+    assert_eq!((pause.author.as_str(), pause.reason.as_str()), ("a test", "to see"));
+    house.order(0, DestinationActionKind::Resume).await;
+    assert_eq!(house.arrived(house.destination(0), 2).await, ["1", "2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_head_of_a_blocked_lane_is_tried_when_an_operator_says_so() {
+    for order in [Order::Key, Order::None] {
+        let retry = RetryPolicy { first_wait: Duration::from_secs(3_600), ..RetryPolicy::default() };
+        let retry = RetryPolicy { longest_wait: Duration::from_secs(7_200), ..retry };
+        let house = House::build(Plan { orders: vec![order], retry, ..Plan::default() }).await;
+        let failing = house.store("fail 1", "a").await;
+        if order == Order::Key {
+            house.store("2", "a").await;
+        }
+        let began = tokio::time::Instant::now();
+        house.attempted(failing).await;
+        let done = house.engine.act(action(failing, ActionKind::Retry)).await.unwrap();
+        assert!(matches!(&done, ActionOutcome::Done(changed) if changed.len() == 1), "{done:?}");
+        let expected: &[&str] = if order == Order::Key { &["fail 1", "2"] } else { &["fail 1"] };
+        assert_eq!(house.arrived(house.destination(0), expected.len()).await, expected);
+        assert!(began.elapsed() < Duration::from_secs(60), "it did not wait for its time");
+        house.until(failing, 0, DeliveryState::Sent).await;
+        let delivery = house.store.list_deliveries(failing).await.unwrap().remove(0);
+        assert_eq!((delivery.round.0, delivery.attempts.0), (0, 2), "in its round, with its attempts");
+    }
 }

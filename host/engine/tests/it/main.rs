@@ -7,3 +7,4 @@ mod delivery;
 mod house;
 mod intake;
 mod lanes;
+mod rate;

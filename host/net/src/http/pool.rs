@@ -304,7 +304,7 @@ fn no_answer(error: &hyper::Error) -> HttpError {
     if error.is_parse() || error.is_parse_too_large() {
         return HttpError::Other(format!("the answer is not HTTP: {error}"));
     }
-    HttpError::Unreachable(format!(
+    HttpError::Broken(format!(
         "the connection ended before the answer, the request may have arrived: {error}"
     ))
 }

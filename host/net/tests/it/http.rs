@@ -244,13 +244,13 @@ async fn a_request_that_may_have_arrived_is_not_sent_again() {
     let connector = Connector::default();
     assert!(connector.send(&grant(&server), post("/1")).await.is_ok());
     let second = connector.send(&grant(&server), post("/2")).await;
-    assert!(matches!(second, Err(HttpError::Unreachable(_))), "{second:?}");
+    assert!(matches!(second, Err(HttpError::Broken(_))), "{second:?}");
     assert_eq!((asked.all().len(), server.accepted()), (2, 1));
 }
 
 #[tokio::test]
 async fn half_an_answer_is_no_answer_and_noise_is_none_either() {
-    for (answer, unreachable) in [
+    for (answer, is_broken) in [
         ("", true),
         ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", true),
         ("SSH-2.0-OpenSSH_9.6\r\n\r\n", false),
@@ -262,8 +262,8 @@ async fn half_an_answer_is_no_answer_and_noise_is_none_either() {
         .await;
         let result = Connector::default().send(&grant(&server), post("/")).await;
         match result {
-            Err(HttpError::Unreachable(_)) => assert!(unreachable, "{answer:?}"),
-            Err(HttpError::Other(_)) => assert!(!unreachable, "{answer:?}"),
+            Err(HttpError::Broken(_)) => assert!(is_broken, "{answer:?}"),
+            Err(HttpError::Other(_)) => assert!(!is_broken, "{answer:?}"),
             other => panic!("{answer:?}: {other:?}"),
         }
     }
@@ -280,7 +280,7 @@ async fn an_answer_without_end_of_its_head_is_limited() {
     })
     .await;
     let result = Connector::default().send(&grant(&server), post("/")).await;
-    assert!(matches!(result, Err(HttpError::Other(_) | HttpError::Unreachable(_))), "{result:?}");
+    assert!(matches!(result, Err(HttpError::Other(_) | HttpError::Broken(_))), "{result:?}");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! `portway message`: list, show, resend, dismiss.
 
 use std::fmt::Write;
+use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Subcommand, ValueEnum};
@@ -29,27 +30,81 @@ enum Command {
     Resend(ActArgs),
     /// Decides that a message is not to be sent.
     Dismiss(DismissArgs),
+    /// Stores a corrected copy of a message and sends that; the original stays as it is.
+    ///
+    /// The copy has the key and the attributes of the original.
+    Edit(EditArgs),
 }
 
 #[derive(Debug, clap::Args)]
 struct ListArgs {
     #[command(flatten)]
     project: ProjectArgs,
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// Messages to show.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
+    limit: u32,
+}
+
+/// Which messages are meant.
+#[derive(Clone, Debug, clap::Args)]
+struct FilterArgs {
     /// Only of this interface.
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
     /// Only with a delivery to this destination.
-    #[arg(long, value_name = "NAME", requires = "interface")]
+    #[arg(long, value_name = "NAME")]
     destination: Option<String>,
     /// Only in this status.
     #[arg(long, value_enum)]
     status: Option<Status>,
+    /// Only with this key.
+    #[arg(long)]
+    key: Option<String>,
+    /// Only with this value of an attribute.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = attribute)]
+    attribute: Option<String>,
+    /// Only with this control id: the attribute `hl7.control-id`.
+    #[arg(long, value_name = "ID", conflicts_with = "attribute")]
+    control_id: Option<String>,
+    /// Only with this text in the value of an attribute.
+    #[arg(long)]
+    text: Option<String>,
+    /// Only stored at this time or later, such as `2026-11-30T08:00:00.000Z`.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    from: Option<views::Time>,
+    /// Only stored before this time.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    to: Option<views::Time>,
     /// Only older than this message: the `next` of the page before.
     #[arg(long, value_name = "ID")]
     before: Option<u64>,
-    /// Messages to show.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
-    limit: u32,
+}
+
+impl FilterArgs {
+    fn params(self, limit: u32) -> params::ListMessages {
+        params::ListMessages {
+            interface: self.interface,
+            status: self.status.map(MessageStatus::from),
+            destination: self.destination,
+            key: self.key,
+            attribute: self.control_id.map(|id| format!("hl7.control-id={id}")).or(self.attribute),
+            text: self.text,
+            from: self.from,
+            to: self.to,
+            cursor: self.before.map(MessageId),
+            limit,
+        }
+    }
+}
+
+fn attribute(text: &str) -> Result<String, &'static str> {
+    if text.contains('=') { Ok(text.to_owned()) } else { Err("write `NAME=VALUE`") }
+}
+
+fn time(text: &str) -> Result<views::Time, String> {
+    serde_json::from_value(text.into()).map_err(|error| error.to_string())
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -74,12 +129,7 @@ struct ShowArgs {
 #[derive(Debug, clap::Args)]
 struct ActArgs {
     #[command(flatten)]
-    project: ProjectArgs,
-    /// The message.
-    id: u64,
-    /// Only to this destination; otherwise to all that are not pending.
-    #[arg(long, value_name = "NAME")]
-    destination: Option<String>,
+    many: ManyArgs,
     /// Why, for the record.
     #[arg(long, default_value = "")]
     reason: String,
@@ -88,45 +138,75 @@ struct ActArgs {
 #[derive(Debug, clap::Args)]
 struct DismissArgs {
     #[command(flatten)]
-    project: ProjectArgs,
-    /// The message.
-    id: u64,
-    /// Only at this destination; otherwise at all where it is pending or quarantined.
-    #[arg(long, value_name = "NAME")]
-    destination: Option<String>,
+    many: ManyArgs,
     /// Why, for the record.
     #[arg(long)]
     reason: String,
+}
+
+#[derive(Debug, clap::Args)]
+struct EditArgs {
+    #[command(flatten)]
+    project: ProjectArgs,
+    /// The original.
+    id: u64,
+    /// A file with the corrected bytes.
+    #[arg(long, value_name = "FILE")]
+    body: PathBuf,
+    /// Only to this destination; may be given several times. Otherwise to all of its interface.
+    #[arg(long, value_name = "NAME")]
+    destination: Vec<String>,
+    /// Why, for the record.
+    #[arg(long, default_value = "")]
+    reason: String,
+}
+
+/// Which messages something is done to.
+#[derive(Debug, clap::Args)]
+struct ManyArgs {
+    #[command(flatten)]
+    project: ProjectArgs,
+    /// The messages, at most 500.
+    #[arg(value_name = "ID", required_unless_present = "found", conflicts_with = "found")]
+    ids: Vec<u64>,
+    /// Those that are found by `--interface`, `--status` and the other filters, at most 500 at a time.
+    #[arg(long)]
+    found: bool,
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// Names the request: run again under the same name, it does nothing twice.
+    #[arg(long, value_name = "NAME")]
+    request: Option<String>,
 }
 
 pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
     match args.command {
         Command::List(args) => list(args, output).await?,
         Command::Show(args) => show_one(args, output).await?,
-        Command::Resend(ActArgs { project, id, destination, reason }) => {
-            act(&project, id, "resend", destination, reason, output).await?;
-        }
-        Command::Dismiss(DismissArgs { project, id, destination, reason }) => {
-            act(&project, id, "dismiss", destination, reason, output).await?;
-        }
+        Command::Resend(ActArgs { many, reason }) => return act(many, "resend", reason, output).await,
+        Command::Edit(args) => edit(args, output).await?,
+        Command::Dismiss(DismissArgs { many, reason }) => return act(many, "dismiss", reason, output).await,
     }
     Ok(Exit::Done)
 }
 
 async fn list(args: ListArgs, output: &mut Output) -> anyhow::Result<()> {
     let client = Client::of_project(&args.project.project)?;
-    let list = params::ListMessages {
-        interface: args.interface,
-        status: args.status.map(MessageStatus::from),
-        destination: args.destination,
-        cursor: args.before.map(MessageId),
-        limit: args.limit,
-    };
-    let page = client.list_messages(&list).await?;
+    let page = client.list_messages(&args.filter.params(args.limit)).await?;
     output.data(&page, show_page)?;
     if let (Format::Text, Some(next)) = (output.format(), page.next) {
         output.note(format!("there are more: `--before {next}`"));
     }
+    Ok(())
+}
+
+async fn edit(args: EditArgs, output: &mut Output) -> anyhow::Result<()> {
+    let client = Client::of_project(&args.project.project)?;
+    let body = std::fs::read(&args.body).with_context(|| format!("cannot read `{}`", args.body.display()))?;
+    let destinations = (!args.destination.is_empty()).then(|| args.destination.join(","));
+    let edit = params::Edit { destinations, reason: args.reason, author: author() };
+    let done = client.edit(MessageId(args.id), &edit, body.into()).await?;
+    output.data(&done, |done| format!("message {} is the corrected copy of {}", done.message, done.of))?;
     Ok(())
 }
 
@@ -141,22 +221,47 @@ async fn show_one(args: ShowArgs, output: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn act(
-    project: &ProjectArgs,
-    id: u64,
-    verb: &str,
-    destination: Option<String>,
-    reason: String,
-    output: &mut Output,
-) -> anyhow::Result<()> {
-    let client = Client::of_project(&project.project)?;
-    let act = params::Act { destination, reason, author: author() };
-    let done = client.act(MessageId(id), verb, &act).await?;
-    output.data(&done, |done| {
-        let did = if done.action == "resend" { "is sent again to" } else { "is dismissed at" };
-        format!("message {} {did} {}", done.message, done.destinations.join(", "))
-    })?;
-    Ok(())
+async fn act(many: ManyArgs, verb: &str, reason: String, output: &mut Output) -> anyhow::Result<Exit> {
+    let client = Client::of_project(&many.project.project)?;
+    if let ([id], None) = (many.ids.as_slice(), &many.request) {
+        let act = params::Act { destination: many.filter.destination, reason, author: author() };
+        let done = client.act(MessageId(*id), verb, &act).await?;
+        output.data(&done, |done| did(&done.action, done.message, &done.destinations))?;
+        return Ok(Exit::Done);
+    }
+    let request = many.request.unwrap_or_else(|| format!("{:016x}", rand::random::<u64>()));
+    let destination = many.filter.destination.clone();
+    let limit = params::ListMessages::LIMIT_MAX;
+    let (ids, search) = match many.found {
+        true => (None, Some(many.filter.params(limit))),
+        false => (Some(many.ids.into_iter().map(MessageId).collect()), None),
+    };
+    let act = params::BulkAct { ids, search, destination, request, reason, author: author() };
+    let done = client.act_on_many(verb, &act).await?;
+    output.data(&done, show_many)?;
+    let failed = done.items.iter().any(|item| item.error.is_some());
+    if let (Format::Text, Some(next)) = (output.format(), done.next) {
+        output.note(format!("there may be more: `--before {next}`"));
+    }
+    Ok(if failed { Exit::Failed } else { Exit::Done })
+}
+
+fn did(action: &str, message: MessageId, destinations: &[String]) -> String {
+    let did = if action == "resend" { "is sent again to" } else { "is dismissed at" };
+    format!("message {message} {did} {}", destinations.join(", "))
+}
+
+fn show_many(done: &views::BulkDone) -> String {
+    let line = |item: &views::BulkItem| match &item.error {
+        Some(why) => format!("message {}: {} ({})", item.message, why.text, why.code),
+        None if item.repeated => {
+            format!("message {}: done before, by request {}", item.message, done.request)
+        }
+        None => did(&done.action, item.message, &item.destinations),
+    };
+    let mut lines: Vec<String> = done.items.iter().map(line).collect();
+    lines.push(format!("{} by request {}", show::counted(done.items.len() as u64, "message"), done.request));
+    lines.join("\n")
 }
 
 fn show_page(page: &views::MessagePage) -> String {
@@ -184,7 +289,7 @@ fn origin(message: &views::Message) -> String {
 }
 
 fn show_detail(detail: &views::MessageDetail) -> String {
-    let views::MessageDetail { message, attributes, deliveries, attempts, actions } = detail;
+    let views::MessageDetail { message, attributes, deliveries, attempts, actions, edits } = detail;
     let mut text = format!("message {} of {}: {}\n", message.id, message.interface, message.status);
     let _ = writeln!(text, "  received {}, stored {}", message.received_at, message.stored_at);
     let optional = [
@@ -200,6 +305,9 @@ fn show_detail(detail: &views::MessageDetail) -> String {
     }
     let _ =
         writeln!(text, "  {}: `portway message show {} --body`", show::bytes(message.body_bytes), message.id);
+    for copy in edits {
+        let _ = writeln!(text, "  corrected as message {copy}");
+    }
     for (name, value) in attributes {
         let _ = writeln!(text, "  {name}: {value}");
     }

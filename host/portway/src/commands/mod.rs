@@ -2,9 +2,12 @@
 
 pub mod backup;
 pub mod bench;
+pub mod destination;
+pub mod drain;
 pub mod explain;
 pub mod r#gen;
 pub mod gen_docs;
+pub mod lane;
 pub mod message;
 pub mod resume;
 pub mod run;
@@ -33,7 +36,10 @@ pub async fn dispatch(command: Command, output: &mut Output, judge: impl AsyncFn
         Command::Validate(args) => validate::run(args, output, judge).await,
         Command::Status(args) => status::run(args, output).await,
         Command::Message(args) => message::run(args, output).await,
+        Command::Destination(args) => destination::run(args, output).await,
         Command::Resume(args) => resume::run(args, output).await,
+        Command::Lane(args) => lane::run(args, output).await,
+        Command::Drain(args) => drain::run(args, output).await,
         Command::Backup(args) => backup::run(args, output).await,
         Command::Gen(args) => r#gen::run(args, output).await,
         Command::Sink(args) => sink::run(args, output).await,

@@ -1,10 +1,10 @@
-//! `portway resume`: starts a stopped destination again.
+//! `portway resume`: the short form of `portway destination resume`.
 
-use crate::cli::ProjectArgs;
-use crate::client::Client;
+use crate::cli::{ProjectArgs, Slot};
+use crate::commands::destination::{self, Verb};
 use crate::output::{Exit, Output};
 
-/// Starts a stopped destination again.
+/// Lets a destination go on that was stopped or paused.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -16,8 +16,6 @@ pub struct Args {
 }
 
 pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
-    let client = Client::of_project(&args.project.project)?;
-    let resumed = client.resume(&args.interface, &args.destination).await?;
-    output.data(&resumed, |resumed| format!("{} of {} goes on", resumed.destination, resumed.interface))?;
-    Ok(Exit::Done)
+    let slot = Slot { interface: args.interface, destination: args.destination };
+    destination::act(&args.project, &slot, Verb::Resume, String::new(), output).await
 }

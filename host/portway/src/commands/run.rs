@@ -72,8 +72,10 @@ impl Signals {
 }
 
 async fn until_stopped(mut running: Running, mut signals: Signals) -> anyhow::Result<Exit> {
+    let engine = running.engine.clone();
     tokio::select! {
         () = signals.next() => {}
+        () = engine.on_drained() => tracing::info!("drained"),
         error = running.ended() => return Err(error.into()),
     }
     tracing::info!("stopping; a second signal ends at once");

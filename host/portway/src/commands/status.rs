@@ -78,6 +78,11 @@ fn show_engine(text: &mut String, status: &Status) {
         let _ = write!(text, ", {} not stored ({})", show::number(refused.count), refused.reason);
     }
     let _ = writeln!(text);
+    if let Some(drain) = &status.drain {
+        let how = if drain.done { "DRAINED" } else { "DRAINING" };
+        let then = if drain.stops { ", stops then" } else { "" };
+        let _ = writeln!(text, "{how} for {} by {}{then}", show::age(drain.since), drain.author);
+    }
     let _ = writeln!(
         text,
         "commits {}: mean {:.2} ms, p99 {:.2} ms, busy {:.0} %{}",
@@ -149,17 +154,22 @@ fn show_destination(text: &mut String, interface: &str, destination: &Destinatio
         let latency = destination.latency;
         let _ = write!(text, " (p50 {:.1} ms, p99 {:.1} ms from receipt)", latency.p50_ms, latency.p99_ms);
     }
-    for (count, word) in [(counts.filtered, "filtered"), (counts.retried, "retried")] {
+    let words =
+        [(counts.filtered, "filtered"), (counts.dropped, "of them dropped"), (counts.retried, "retried")];
+    for (count, word) in words {
         if count > 0 {
             let _ = write!(text, ", {} {word}", show::number(count));
         }
     }
     let _ = writeln!(text);
     show_state(text, interface, destination, *state);
+    if let Some(rate) = destination.rate.as_ref().filter(|rate| rate.waits) {
+        let _ = writeln!(text, "      at its rate of {}", rate.limit);
+    }
     for lane in destination.blocked.iter().take(BLOCKED_SHOWN) {
         let due = match lane.due_at {
             Some(due) => format!("tried again {}", show::until(due)),
-            None => format!("waits for `portway message resend {0}` or `dismiss {0}`", lane.message),
+            None => format!("waits for `portway lane retry {interface}/{name}` or `lane skip`"),
         };
         let attempts = show::counted(u64::from(lane.attempts), "attempt");
         let _ =
@@ -196,6 +206,13 @@ fn show_state(text: &mut String, interface: &str, destination: &Destination, sta
             let _ = writeln!(text, "      STOPPED{since}: {why}");
             let _ =
                 writeln!(text, "        `portway resume {interface} {}` starts it again", destination.name);
+        }
+        DestinationState::Paused => {
+            let pause = destination.pause.as_ref();
+            let by = pause.map(|pause| format!(" by {}: {}", pause.author, pause.reason)).unwrap_or_default();
+            let _ = writeln!(text, "      PAUSED{since}{by}");
+            let name = &destination.name;
+            let _ = writeln!(text, "        `portway destination resume {interface}/{name}` lets it go on");
         }
     }
 }

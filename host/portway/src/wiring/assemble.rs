@@ -164,7 +164,11 @@ pub fn engine_settings(project: &Project, registered: &Registered) -> engine::En
     let pairs = project.interfaces.iter().zip(&registered.interfaces);
     let interfaces = pairs
         .map(|(interface, (id, destinations))| interface_settings(project, interface, *id, destinations));
-    engine::EngineSettings { interfaces: interfaces.collect(), limits: limits(&project.limits) }
+    engine::EngineSettings {
+        interfaces: interfaces.collect(),
+        limits: limits(&project.limits),
+        pauses: registered.pauses.clone(),
+    }
 }
 
 fn interface_settings(
@@ -182,6 +186,8 @@ fn interface_settings(
             retry: settings.retry.policy(),
             on_quarantine: settings.on_quarantine,
             run_max: settings.run_max,
+            guarantee: settings.guarantee,
+            rate: settings.rate.as_ref().map(portway_config::RateSettings::limit),
         });
     engine::InterfaceSettings {
         id,
@@ -193,6 +199,7 @@ fn interface_settings(
             Durability::Relaxed => portway_store::Durability::Relaxed,
         },
         dedupe_window: interface.dedupe_window,
+        search: interface.search.clone(),
         keep: interface.keep.unwrap_or(project.store.keep),
         destinations: destinations.collect(),
     }

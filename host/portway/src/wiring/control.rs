@@ -9,13 +9,20 @@ use std::time::Instant;
 use async_trait::async_trait;
 use bytes::Bytes;
 use portway_admin::views::{self, Time};
-use portway_admin::{Action, ActionKind, Control, ControlError, ControlErrorKind, params};
+use portway_admin::{
+    Action, ActionKind, BulkAction, Control, ControlError, ControlErrorKind, DestinationAction,
+    DestinationActionKind, DrainOrder, Edit, LaneAction, LaneActionKind, params,
+};
 use portway_config::{DestinationSettings, InterfaceSettings, Project};
-use portway_engine::EngineHandle;
 use portway_engine::ports::Clock;
-use portway_model::{DestinationId, MessageId, code};
+use portway_engine::{AfterDrain, EngineHandle};
+use portway_model::{DeliveryState, DestinationId, MessageId, Term, code};
 use portway_store::{ActionOutcome, ListMessages, MessageView, QueueView, Store, StoreError};
 use portway_store_sqlite::SqliteStore;
+
+mod bulk;
+mod edit;
+mod lane;
 
 use super::clock::SystemClock;
 use super::latency::LatencyCounts;
@@ -140,6 +147,28 @@ impl EngineControl {
         }
     }
 
+    /// A search that can find nothing says so.
+    fn check_searchable(
+        &self,
+        list: &params::ListMessages,
+        attribute: Option<&str>,
+    ) -> Result<(), ControlError> {
+        // An interface is led to by its key first.
+        let Some(wanted) = list.key.as_ref().map(|_| Term::KEY).or(attribute) else { return Ok(()) };
+        let is_meant =
+            |own: &&InterfaceSettings| list.interface.as_deref().is_none_or(|name| own.name.as_str() == name);
+        let mut meant = self.project.interfaces.iter().filter(is_meant);
+        if meant.any(|own| own.search.iter().any(|name| name == wanted)) {
+            return Ok(());
+        }
+        let which = list.interface.as_deref().map_or_else(
+            || "no interface makes".to_owned(),
+            |name| format!("interface `{name}` does not make"),
+        );
+        let text = format!("{which} `{wanted}` searchable; add it to its `search`");
+        Err(ControlError::new(ControlErrorKind::Invalid, code::NOT_SEARCHABLE, text))
+    }
+
     fn interface_id(&self, name: &str) -> Result<portway_model::InterfaceId, ControlError> {
         self.names
             .interface(name)
@@ -180,6 +209,7 @@ impl Control for EngineControl {
                 process_id: std::process::id(),
             },
             intake: picture::intake(&engine.intake),
+            drain: engine.drain.as_ref().map(picture::drain),
             commits: picture::commits(&engine.commits),
             store: views::Store {
                 path: self.project.store.path.as_path().display().to_string(),
@@ -205,8 +235,15 @@ impl Control for EngineControl {
                 return Err(ControlError::new(ControlErrorKind::Invalid, code::NO_INTERFACE, text));
             }
         };
+        let attribute = list.attribute.as_deref().and_then(|attribute| attribute.split_once('='));
+        self.check_searchable(&list, attribute.map(|(name, _)| name))?;
         let query = ListMessages {
             interface,
+            key: list.key,
+            attribute: attribute.map(|(name, value)| (name.to_owned(), value.to_owned())),
+            text: list.text,
+            from: list.from.map(|from| from.0),
+            to: list.to.map(|to| to.0),
             status: list.status,
             destination,
             before: list.cursor,
@@ -231,6 +268,7 @@ impl Control for EngineControl {
             deliveries: deliveries.into_iter().map(|one| delivery(name(one.destination), one)).collect(),
             attempts: attempts.into_iter().map(|one| attempt(name(one.destination), one)).collect(),
             actions: actions.into_iter().map(|one| action_record(one.destination.map(name), one)).collect(),
+            edits: self.store.list_edits(id).await.map_err(unavailable)?,
         }))
     }
 
@@ -252,9 +290,11 @@ impl Control for EngineControl {
                 // Whether a delivery keeps its lane is decided by the engine, from its destination's policy.
                 ActionKind::Resend => portway_store::ActionKind::Resend { keep_lane: false },
                 ActionKind::Dismiss => portway_store::ActionKind::Dismiss,
+                ActionKind::Retry => portway_store::ActionKind::Retry,
             },
             author: action.author,
             reason: action.reason,
+            request: None,
         };
         let conflict = |code, text| ControlError::new(ControlErrorKind::Conflict, code, text);
         match self.engine.act(asked).await.map_err(|error| failed(code::NOT_DONE, chain(&error)))? {
@@ -268,16 +308,68 @@ impl Control for EngineControl {
                 destinations: changed.iter().map(|(id, ..)| self.names.destination_name(*id)).collect(),
             }),
             ActionOutcome::NoMessage => Err(no_message(view.id)),
+            ActionOutcome::Repeated => Err(conflict(code::NOTHING_FITS, "it was done before".to_owned())),
             ActionOutcome::NoBody => {
                 Err(conflict(code::NO_BODY, format!("message {} has no body any more", view.id)))
             }
         }
     }
 
-    async fn resume(&self, interface: &str, destination: &str) -> Result<(), ControlError> {
+    async fn edit(&self, edit: Edit) -> Result<views::Edited, ControlError> {
+        self.store_edit(edit).await
+    }
+
+    async fn act_all(&self, bulk: BulkAction) -> Result<Vec<views::BulkItem>, ControlError> {
+        self.act_on_many(bulk).await
+    }
+
+    async fn act_on_destination(&self, action: DestinationAction) -> Result<(), ControlError> {
+        let destination = self.destination_id(&action.interface, &action.destination)?;
+        let kind = match action.kind {
+            DestinationActionKind::Pause => portway_store::DestinationActionKind::Pause,
+            DestinationActionKind::Resume => portway_store::DestinationActionKind::Resume,
+        };
+        let (author, reason) = (action.author, action.reason);
+        let asked = portway_store::DestinationAction { destination, kind, author, reason };
+        self.engine.act_on_destination(asked).await.map_err(|error| failed(code::NOT_DONE, chain(&error)))
+    }
+
+    async fn act_on_lane(&self, action: LaneAction) -> Result<views::ActionDone, ControlError> {
+        let head = self.head(&action).await?;
+        self.act(Action {
+            message: head.message,
+            destination: Some(action.destination),
+            kind: match (action.kind, head.state) {
+                (LaneActionKind::Skip, _) => ActionKind::Dismiss,
+                (LaneActionKind::Retry, DeliveryState::Pending) => ActionKind::Retry,
+                // Its policy keeps it in its lane.
+                (LaneActionKind::Retry, _) => ActionKind::Resend,
+            },
+            author: action.author,
+            reason: action.reason,
+        })
+        .await
+    }
+
+    async fn list_destination_actions(
+        &self,
+        interface: &str,
+        destination: &str,
+    ) -> Result<Vec<views::DestinationActionRecord>, ControlError> {
         let id = self.destination_id(interface, destination)?;
-        self.engine.resume(id).await;
-        Ok(())
+        let actions = self.store.list_destination_actions(id).await.map_err(unavailable)?;
+        Ok(actions.into_iter().map(picture::destination_action).collect())
+    }
+
+    async fn drain(&self, order: DrainOrder) -> Result<(), ControlError> {
+        let order = match order {
+            DrainOrder::Begin { author, stop } => {
+                let then = if stop { AfterDrain::Stop } else { AfterDrain::Stay };
+                portway_engine::DrainOrder::Begin { author, then }
+            }
+            DrainOrder::Cancel => portway_engine::DrainOrder::Cancel,
+        };
+        self.engine.drain(order).await.map_err(|error| failed(code::NOT_DONE, chain(&error)))
     }
 
     async fn backup(&self, target: &Path) -> Result<views::Backup, ControlError> {
@@ -388,6 +480,7 @@ fn past(kind: ActionKind) -> &'static str {
     match kind {
         ActionKind::Resend => "resent",
         ActionKind::Dismiss => "dismissed",
+        ActionKind::Retry => "tried now",
     }
 }
 

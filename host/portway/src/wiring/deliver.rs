@@ -12,7 +12,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use portway_engine::ports::{Clock, Deliver, Routed, Run, RunReport, Stop, Verdict};
 use portway_model::{
-    Answer, DestinationId, Envelope, Failure, InterfaceId, Later, Output, SendVerdict, TransformVerdict, code,
+    Answer, DestinationId, Envelope, Failure, Guarantee, InterfaceId, Later, Output, SendVerdict,
+    TransformVerdict, code,
 };
 use portway_runtime::{Batch, Call, CallError, Fault, FaultKind, HttpSender, Sender, Transformer};
 
@@ -209,6 +210,27 @@ impl Pass<'_> {
             }
             return;
         }
+        match (&self.destination.target, self.run.guarantee) {
+            // Only then it is known whose bytes a peer may have seen.
+            (Target::Sender(_), Guarantee::AtMostOnce) => {
+                for index in indexes {
+                    self.send_together(&[index], steps, ending).await;
+                    let is_blocked = match steps.get(index) {
+                        Some(Step::Done(verdict)) => {
+                            self.run.ordered && blocks(verdict, self.run.hold_on_quarantine)
+                        }
+                        Some(Step::Ready(_)) | None => true,
+                    };
+                    if is_blocked || ending.stop.is_some() {
+                        return;
+                    }
+                }
+            }
+            _ => self.send_together(&indexes, steps, ending).await,
+        }
+    }
+
+    async fn send_together(&self, indexes: &[usize], steps: &mut [Step], ending: &mut Ending) {
         let messages = indexes.iter().filter_map(|&index| only(steps.get(index))).collect();
         let batch = self.batch(messages);
         let call = match &self.destination.target {
@@ -216,7 +238,12 @@ impl Pass<'_> {
             Target::HttpSender(sender) => sender.send(&batch).await,
             Target::Route(_) => return,
         };
-        self.judge_sent(call, &indexes, steps, ending);
+        let unsure: Vec<usize> =
+            call.unsure.iter().filter_map(|&at| indexes.get(at as usize).copied()).collect();
+        self.judge_sent(call, indexes, steps, ending);
+        if self.run.guarantee == Guarantee::AtMostOnce {
+            unsure.into_iter().for_each(|index| doubt(steps, index, ending));
+        }
     }
 
     fn judge_sent(
@@ -280,6 +307,27 @@ fn after_transform_fault(fault: &Fault, indexes: &[usize], work: &mut Vec<Vec<us
     }
     replace(steps, struck, |_| Step::Done(verdict));
     work.push(before.to_vec());
+}
+
+/// A peer may have seen this message: unless it is known what became of it, a person must look.
+fn doubt(steps: &mut [Step], index: usize, ending: &Ending) {
+    replace(steps, index, |step| {
+        let why = match &step {
+            Step::Done(
+                Verdict::Sent(_) | Verdict::Route(_) | Verdict::Filtered(_) | Verdict::Quarantine(_),
+            ) => {
+                return step;
+            }
+            Step::Done(Verdict::Retry(later)) => later.failure.to_string(),
+            Step::Done(Verdict::Runaway(failure)) => failure.to_string(),
+            Step::Done(Verdict::Untried) | Step::Ready(_) => match &ending.stop {
+                Some(Stop::Unavailable(later)) => later.failure.to_string(),
+                Some(Stop::Misconfigured(failure)) => failure.to_string(),
+                None => "its sender did not say what became of it".to_owned(),
+            },
+        };
+        Step::Done(Verdict::in_doubt(&why))
+    });
 }
 
 /// The one message of a step that is ready.

@@ -6,10 +6,12 @@ use std::time::Duration;
 use portway_admin::views::{self, Time};
 use portway_engine::status::{
     BlockedLane, CommitStatus, Counts, DestinationState, DestinationStatus, IntakeStatus, MemoryStatus,
+    RateStatus,
 };
+use portway_engine::{AfterDrain, DrainStatus};
 use portway_model::{DestinationId, Failure, code};
 use portway_sources::SourceStatus;
-use portway_store::QueueView;
+use portway_store::{DestinationActionView, Pause, QueueView};
 
 pub fn reason(failure: &Failure) -> views::Reason {
     views::Reason { code: failure.code.clone(), text: failure.text.clone() }
@@ -56,6 +58,15 @@ pub fn intake(intake: &IntakeStatus) -> views::Intake {
     }
 }
 
+pub fn drain(drain: &DrainStatus) -> views::Drain {
+    views::Drain {
+        since: Time(drain.since),
+        author: drain.author.clone(),
+        stops: drain.then == AfterDrain::Stop,
+        done: drain.is_quiet,
+    }
+}
+
 pub fn commits(commits: &CommitStatus) -> views::Commits {
     let elapsed = commits.elapsed.as_secs_f64();
     views::Commits {
@@ -91,7 +102,7 @@ pub fn destination(
     id: DestinationId,
 ) -> views::Destination {
     let queue = queues.get(&id);
-    let (state, why, since, until) = state(status.map(|status| &status.state));
+    let Standing { state, why, since, until, pause } = standing(status.map(|status| &status.state));
     let blocked = status.map(|status| status.blocked.iter().map(blocked_lane).collect());
     views::Destination {
         name: name.to_owned(),
@@ -101,6 +112,7 @@ pub fn destination(
         why,
         since,
         until,
+        pause,
         waiting: queue.map_or(0, |queue| queue.waiting),
         oldest: queue.and_then(|queue| queue.oldest).map(Time),
         quarantined: queue.map_or(0, |queue| queue.quarantined),
@@ -108,21 +120,59 @@ pub fn destination(
         lanes_blocked: status.map_or(0, |status| u64::from(status.lanes_blocked)),
         blocked: blocked.unwrap_or_default(),
         counts: status.map(|status| delivery_counts(&status.counts)).unwrap_or_default(),
+        rate: status.and_then(|status| status.rate).map(rate),
         latency: views::DeliveryLatency::default(),
     }
 }
 
-type State = (views::DestinationState, Option<views::Reason>, Option<Time>, Option<Time>);
+/// Whether a destination works, in the words of the API.
+struct Standing {
+    state: views::DestinationState,
+    why: Option<views::Reason>,
+    since: Option<Time>,
+    until: Option<Time>,
+    pause: Option<views::Pause>,
+}
 
-fn state(state: Option<&DestinationState>) -> State {
-    match state {
-        None | Some(DestinationState::Running) => (views::DestinationState::Running, None, None, None),
-        Some(DestinationState::Waiting { why, since, until }) => {
-            (views::DestinationState::Waiting, Some(reason(why)), Some(Time(*since)), Some(Time(*until)))
-        }
-        Some(DestinationState::Stopped { why, since }) => {
-            (views::DestinationState::Stopped, Some(reason(why)), Some(Time(*since)), None)
-        }
+fn standing(of_engine: Option<&DestinationState>) -> Standing {
+    let state = |state| Standing { state, why: None, since: None, until: None, pause: None };
+    match of_engine {
+        None | Some(DestinationState::Running) => state(views::DestinationState::Running),
+        Some(DestinationState::Waiting { why, since, until }) => Standing {
+            why: Some(reason(why)),
+            since: Some(Time(*since)),
+            until: Some(Time(*until)),
+            ..state(views::DestinationState::Waiting)
+        },
+        Some(DestinationState::Stopped { why, since }) => Standing {
+            why: Some(reason(why)),
+            since: Some(Time(*since)),
+            ..state(views::DestinationState::Stopped)
+        },
+        Some(DestinationState::Paused(Pause { since, author, reason })) => Standing {
+            why: Some(views::Reason { code: code::PAUSED.to_owned(), text: format!("{author}: {reason}") }),
+            since: Some(Time(*since)),
+            pause: Some(views::Pause { since: Time(*since), author: author.clone(), reason: reason.clone() }),
+            ..state(views::DestinationState::Paused)
+        },
+    }
+}
+
+pub fn destination_action(view: DestinationActionView) -> views::DestinationActionRecord {
+    views::DestinationActionRecord {
+        at: Time(view.at),
+        action: view.action.to_owned(),
+        author: view.author,
+        reason: view.reason,
+    }
+}
+
+fn rate(status: RateStatus) -> views::Rate {
+    views::Rate {
+        limit: status.limit.rate.to_string(),
+        burst: status.limit.burst.get(),
+        over: status.limit.over.as_str().to_owned(),
+        waits: status.waits,
     }
 }
 
@@ -142,6 +192,7 @@ fn delivery_counts(counts: &Counts) -> views::DeliveryCounts {
         filtered: counts.filtered,
         quarantined: counts.quarantined,
         retried: counts.retried,
+        dropped: counts.dropped,
     }
 }
 

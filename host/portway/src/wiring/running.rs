@@ -170,6 +170,7 @@ impl Running {
             listen: project.admin.address(),
             connections_max: project.admin.connections_max as usize,
             data_dir: data,
+            message_bytes_max: project.limits.message_bytes_max.as_usize(),
         };
         let control = Arc::new(EngineControl::new(
             project,

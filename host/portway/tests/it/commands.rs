@@ -12,7 +12,10 @@ use portway::cli::Cli;
 use portway::commands::dispatch;
 use portway::output::{Exit, Format, Output};
 use portway_admin::views::{self, Time};
-use portway_admin::{Action, AdminServer, AdminSettings, Control, ControlError, ControlErrorKind, params};
+use portway_admin::{
+    Action, AdminServer, AdminSettings, BulkAction, Control, ControlError, ControlErrorKind,
+    DestinationAction, DrainOrder, Edit, LaneAction, params,
+};
 use portway_model::{DeliveryState, MessageId, MessageStatus, Timestamp};
 
 /// What a command printed.
@@ -58,6 +61,7 @@ impl Running {
             listen: ([127, 0, 0, 1], 0).into(),
             connections_max: 4,
             data_dir: dir.path().join("data"),
+            message_bytes_max: 1_000,
         };
         let server = AdminServer::bind(settings, Arc::new(Engine)).await.unwrap();
         Running { dir, task: tokio::spawn(server.run(std::future::pending())) }
@@ -134,6 +138,7 @@ impl Control for Engine {
                 author: "ann".into(),
                 reason: "patient added".into(),
             }],
+            edits: vec![MessageId(9)],
         };
         Ok((id == MessageId(7)).then_some(detail))
     }
@@ -151,7 +156,32 @@ impl Control for Engine {
         Ok(views::ActionDone { message: action.message, action: action.kind.as_str().into(), destinations })
     }
 
-    async fn resume(&self, _: &str, _: &str) -> Result<(), ControlError> {
+    async fn act_on_destination(&self, _: DestinationAction) -> Result<(), ControlError> {
+        Ok(())
+    }
+
+    async fn list_destination_actions(
+        &self,
+        _: &str,
+        _: &str,
+    ) -> Result<Vec<views::DestinationActionRecord>, ControlError> {
+        Ok(Vec::new())
+    }
+
+    async fn edit(&self, edit: Edit) -> Result<views::Edited, ControlError> {
+        Ok(views::Edited { message: MessageId(43), of: edit.message })
+    }
+
+    async fn act_all(&self, _: BulkAction) -> Result<Vec<views::BulkItem>, ControlError> {
+        Ok(Vec::new())
+    }
+
+    async fn act_on_lane(&self, action: LaneAction) -> Result<views::ActionDone, ControlError> {
+        let destinations = vec![action.destination];
+        Ok(views::ActionDone { message: MessageId(42), action: "dismiss".into(), destinations })
+    }
+
+    async fn drain(&self, _: DrainOrder) -> Result<(), ControlError> {
         Ok(())
     }
 
@@ -194,16 +224,17 @@ async fn a_message_is_shown_with_all_that_is_known_of_it() {
     check(
         &stdout,
         expect![[r#"
-        message 7 of lab: quarantined
-          received 1970-01-01T00:00:01.000Z, stored 1970-01-01T00:00:01.001Z
-          key P1
-          from route of 5
-          11 B: `portway message show 7 --body`
-          hl7.type: ORU^R01
-          → api: quarantined (1 attempt, round 1) at 1970-01-01T00:00:04.000Z: http-400: \u{1b}[2Jno such patient
-              1970-01-01T00:00:02.000Z attempt 0.1: quarantined after 5 ms: http-400: no such patient
-          1970-01-01T00:00:03.000Z resend by ann at every destination: patient added
-    "#]],
+            message 7 of lab: quarantined
+              received 1970-01-01T00:00:01.000Z, stored 1970-01-01T00:00:01.001Z
+              key P1
+              from route of 5
+              11 B: `portway message show 7 --body`
+              corrected as message 9
+              hl7.type: ORU^R01
+              → api: quarantined (1 attempt, round 1) at 1970-01-01T00:00:04.000Z: http-400: \u{1b}[2Jno such patient
+                  1970-01-01T00:00:02.000Z attempt 0.1: quarantined after 5 ms: http-400: no such patient
+              1970-01-01T00:00:03.000Z resend by ann at every destination: patient added
+        "#]],
     );
     let (_, stdout, _) = running.portway(&["message", "list", "--interface", "lab & co"]).await;
     check(
@@ -382,24 +413,24 @@ async fn the_status_page_names_what_needs_a_person() {
     check(
         &text,
         expect![[r#"
-        portway 0.1.0 is running for 2 h 2 min: /p
-        intake CLOSED: the disk is full (full); 12,345 stored, 2 duplicate, 4 not stored (full)
-        commits 999: mean 1.23 ms, p99 4.50 ms, busy 12 %, 1 FAILED
-        store /p/data/portway.db: log 4.0 MB, 0 B free; memory 60.0 MB
+            portway 0.1.0 is running for 2 h 2 min: /p
+            intake CLOSED: the disk is full (full); 12,345 stored, 2 duplicate, 4 not stored (full)
+            commits 999: mean 1.23 ms, p99 4.50 ms, busy 12 %, 1 FAILED
+            store /p/data/portway.db: log 4.0 MB, 0 B free; memory 60.0 MB
 
-        lab: mllp on 127.0.0.1:2575 with TLS, 2 of 100 connections
-          15 messages, 1 refused, 0 controls; 16 settled, 16 answered
-          refused 2 × not-allowed
-          notice 1 × end-without-cr: at byte 12
-          → api (http): 3 waiting; 10 sent (p50 1.5 ms, p99 20.2 ms from receipt), 1 filtered, 4 retried
-              STOPPED: three messages in a row used up their fuel (runaway)
-                `portway resume lab api` starts it again
-              lane 7: message 42, 2 attempts: http-503: try later
-                waits for `portway message resend 42` or `dismiss 42`
-              and 8 more blocked lanes
-              2 QUARANTINED: `portway message list --interface lab --destination api --status quarantined`
+            lab: mllp on 127.0.0.1:2575 with TLS, 2 of 100 connections
+              15 messages, 1 refused, 0 controls; 16 settled, 16 answered
+              refused 2 × not-allowed
+              notice 1 × end-without-cr: at byte 12
+              → api (http): 3 waiting; 10 sent (p50 1.5 ms, p99 20.2 ms from receipt), 1 filtered, 3 of them dropped, 4 retried
+                  STOPPED: three messages in a row used up their fuel (runaway)
+                    `portway resume lab api` starts it again
+                  lane 7: message 42, 2 attempts: http-503: try later
+                    waits for `portway lane retry lab/api` or `lane skip`
+                  and 8 more blocked lanes
+                  2 QUARANTINED: `portway message list --interface lab --destination api --status quarantined`
 
-        plugin portway:my-map 1.2.0 from /p/plugins/my_map.wasm"#]],
+            plugin portway:my-map 1.2.0 from /p/plugins/my_map.wasm"#]],
     );
     let json = serde_json::to_string(&status()).unwrap();
     assert_eq!(serde_json::from_str::<views::Status>(&json).unwrap(), status());
@@ -423,6 +454,7 @@ fn status() -> views::Status {
             duplicates: 2,
             refused: vec![views::Count { reason: "full".into(), count: 4 }],
         },
+        drain: None,
         commits: views::Commits {
             commits: 999,
             strict: 999,
@@ -466,6 +498,7 @@ fn interface() -> views::Interface {
         }),
         since: None,
         until: None,
+        pause: None,
         waiting: 3,
         oldest: None,
         quarantined: 2,
@@ -478,7 +511,8 @@ fn interface() -> views::Interface {
             attempts: 2,
             due_at: None,
         }],
-        counts: views::DeliveryCounts { sent: 10, filtered: 1, quarantined: 2, retried: 4 },
+        counts: views::DeliveryCounts { sent: 10, filtered: 1, quarantined: 2, retried: 4, dropped: 3 },
+        rate: Some(views::Rate { limit: "10/s".into(), burst: 1, over: "drop".into(), waits: false }),
         latency: views::DeliveryLatency { count: 10, p50_ms: 1.5, p99_ms: 20.25 },
     };
     views::Interface {

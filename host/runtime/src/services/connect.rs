@@ -93,6 +93,7 @@ async fn open(guest: &mut Guest, name: &str) -> Result<Handle, Error> {
 async fn write(guest: &mut Guest, handle: &Handle, bytes: &[u8], timeout_ms: u32) -> Result<(), Error> {
     let within = guest.wait_of(Duration::from_millis(u64::from(timeout_ms)));
     let connection = guest.things.connection(handle.rep()).ok_or(Error::Closed)?;
+    guest.call.reached = true;
     guest.call.in_service = true;
     let written = connection.write(bytes, within).await;
     guest.call.in_service = false;

@@ -114,7 +114,7 @@ fn link_changes(files: &mut wasmtime::component::LinkerInstance<'_, Guest>) -> w
         |(_, _, bytes, _): &(String, String, Vec<u8>, OnExists)| bytes.len(),
         |guest, (folder, path, bytes, on_exists)| {
             Box::pin(async move {
-                Ok((on(guest, &folder, move |folder| folder.put(&path, &bytes, taken(on_exists))).await,))
+                Ok((change(guest, &folder, move |folder| folder.put(&path, &bytes, taken(on_exists))).await,))
             })
         },
     )?;
@@ -131,7 +131,7 @@ fn link_changes(files: &mut wasmtime::component::LinkerInstance<'_, Guest>) -> w
                 guest.meter.owe(SYSTEM.per_byte * bytes.len() as u64);
                 let put =
                     move |folder: &Folder| folder.put_from(&path, &mut Cursor::new(&bytes), taken(on_exists));
-                Ok((on(guest, &folder, put).await,))
+                Ok((change(guest, &folder, put).await,))
             })
         },
     )?;
@@ -141,9 +141,9 @@ fn link_changes(files: &mut wasmtime::component::LinkerInstance<'_, Guest>) -> w
         SYSTEM,
         |(_, _, bytes): &(String, String, Vec<u8>)| bytes.len(),
         |guest, (folder, path, bytes)| {
-            Box::pin(
-                async move { Ok((on(guest, &folder, move |folder| folder.append(&path, &bytes)).await,)) },
-            )
+            Box::pin(async move {
+                Ok((change(guest, &folder, move |folder| folder.append(&path, &bytes)).await,))
+            })
         },
     )?;
     define_waiting(
@@ -152,7 +152,7 @@ fn link_changes(files: &mut wasmtime::component::LinkerInstance<'_, Guest>) -> w
         SYSTEM,
         |_| 0,
         |guest, (folder, path): Named| {
-            Box::pin(async move { Ok((on(guest, &folder, move |folder| folder.sync(&path)).await,)) })
+            Box::pin(async move { Ok((change(guest, &folder, move |folder| folder.sync(&path)).await,)) })
         },
     )?;
     define_waiting(
@@ -164,7 +164,7 @@ fn link_changes(files: &mut wasmtime::component::LinkerInstance<'_, Guest>) -> w
             Box::pin(async move {
                 let Some(target) = granted(guest, &to) else { return Ok((Err(Error::Denied),)) };
                 let moved = move |folder: &Folder| folder.move_to(&path, &target, &to_path, taken(on_exists));
-                Ok((on(guest, &folder, moved).await,))
+                Ok((change(guest, &folder, moved).await,))
             })
         },
     )?;
@@ -174,13 +174,23 @@ fn link_changes(files: &mut wasmtime::component::LinkerInstance<'_, Guest>) -> w
         SYSTEM,
         |_| 0,
         |guest, (folder, path): Named| {
-            Box::pin(async move { Ok((on(guest, &folder, move |folder| folder.remove(&path)).await,)) })
+            Box::pin(async move { Ok((change(guest, &folder, move |folder| folder.remove(&path)).await,)) })
         },
     )
 }
 
 fn granted(guest: &mut Guest, name: &str) -> Option<Arc<Folder>> {
     guest.reach.folders.get(name).map(|granted| guest.things.folder(name, granted))
+}
+
+/// Changes something in a granted folder, which others may see.
+async fn change<T: Send + 'static>(
+    guest: &mut Guest,
+    name: &str,
+    work: impl FnOnce(&Folder) -> Result<T, FolderError> + Send + 'static,
+) -> Result<T, Error> {
+    guest.call.reached = true;
+    on(guest, name, work).await
 }
 
 /// Does something in a granted folder, on a thread that may block.

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use portway_model::{
-    Answer, AttemptNo, DestinationId, Failure, InterfaceId, Key, Lane, MessageId, MessageStatus, Round,
+    Answer, AttemptNo, DestinationId, Failure, InterfaceId, Key, Lane, MessageId, MessageStatus, Round, Term,
     Timestamp,
 };
 use portway_store::memory::MemoryStore;
 use portway_store::{
-    Action, ActionKind, Attempted, DedupeWindow, DeliveryResult, Durability, ListMessages, NewDelivery,
-    NewMessage, Registration, Settled, SourceCursor, Store, Suspect, Topology, WriteBatch,
+    Action, ActionKind, Attempted, DedupeWindow, DeliveryResult, DestinationAction, DestinationActionKind,
+    Durability, Edited, ListMessages, NewDelivery, NewMessage, Origin, OriginKind, Registration, Settled,
+    SourceCursor, Store, Suspect, Topology, WriteBatch,
 };
 
 use crate::harness::{Folder, NOW, message};
@@ -59,6 +60,15 @@ fn new_message(dice: &mut Dice, now: Timestamp) -> NewMessage {
     if dice.one_in(9) {
         new.draft.doubt = Some(Failure::new("odd", format!("for reason {}", dice.below(2))));
     }
+    if dice.one_in(5) {
+        new.origin = Some(Origin { message: MessageId(1 + dice.below(30)), kind: OriginKind::Edit });
+        let (author, reason) = ("ann".into(), "a typing error".into());
+        new.edited = Some(Box::new(Edited { author, reason }));
+    }
+    new.draft.key = Key::new(&format!("key {}", dice.below(9)));
+    if !dice.one_in(4) {
+        new.terms = Term::of_message(&["key".to_owned()], new.draft.key.as_ref(), &new.draft.attributes);
+    }
     let mask = dice.below(1 << DESTINATIONS);
     let to = (0..DESTINATIONS).filter(|n| mask >> n & 1 == 1).map(|n| DestinationId(1 + n as u32));
     let lanes = [0, 0, 1, 7, 1023, 1024, 1024];
@@ -103,19 +113,27 @@ fn batch(dice: &mut Dice, mark: u64, last: u64, now: Timestamp) -> WriteBatch {
     let any = |dice: &mut Dice| MessageId(1 + dice.below(last + 2));
     let kinds = [
         ActionKind::Dismiss,
+        ActionKind::Retry,
         ActionKind::Resend { keep_lane: false },
         ActionKind::Resend { keep_lane: true },
     ];
     let action = |dice: &mut Dice| Action {
         message: any(dice),
         destination: dice.one_in(2).then(|| DestinationId(1 + dice.below(DESTINATIONS) as u32)),
-        kind: kinds[dice.below(3) as usize],
+        kind: kinds[dice.below(4) as usize],
         author: "ann".into(),
         reason: format!("reason {}", dice.below(9)),
+        request: dice.one_in(3).then(|| format!("request {}", dice.below(2))),
     };
     let suspect = |dice: &mut Dice| Suspect {
         destination: DestinationId(1 + dice.below(DESTINATIONS) as u32),
         message: any(dice),
+    };
+    let on_destination = |dice: &mut Dice| DestinationAction {
+        destination: DestinationId(1 + dice.below(DESTINATIONS) as u32),
+        kind: if dice.one_in(2) { DestinationActionKind::Pause } else { DestinationActionKind::Resume },
+        author: "ann".into(),
+        reason: format!("reason {}", dice.below(9)),
     };
     WriteBatch {
         mark,
@@ -126,6 +144,7 @@ fn batch(dice: &mut Dice, mark: u64, last: u64, now: Timestamp) -> WriteBatch {
         results: (0..results).map(|_| result(dice, last, now)).collect(),
         actions: (0..dice.below(3)).map(|_| action(dice)).collect(),
         suspects: (0..dice.below(3)).map(|_| suspect(dice)).collect(),
+        destination_actions: (0..dice.below(2)).map(|_| on_destination(dice)).collect(),
     }
 }
 
@@ -144,12 +163,14 @@ async fn told(store: &dyn Store, last: u64, now: Timestamp) -> String {
         told +=
             &format!("{to} due {:?}\n", store.read_due(to, now + Duration::from_secs(25), 9).await.unwrap());
         told += &format!("{to} next {:?}\n", store.next_due(to, now).await.unwrap());
+        told += &format!("{to} done {:?}\n", store.list_destination_actions(to).await.unwrap());
     }
     let all: Vec<DestinationId> = (0..=DESTINATIONS).map(|n| DestinationId(n as u32)).collect();
     told += &format!("pending {}\n", store.count_pending(&all, 17).await.unwrap());
     for n in 0..3 {
         told += &format!("cursor {:?}\n", store.source_cursor(InterfaceId(n)).await.unwrap());
     }
+    told += &format!("{:?}\n", store.register(&topology()).await.unwrap().pauses);
     told += &format!("{:?}\n", store.list_queues().await.unwrap());
     let all: Vec<MessageId> = (last.saturating_sub(50)..=last + 1).map(MessageId).collect();
     for loaded in store.load_messages(&all).await.unwrap() {
@@ -159,11 +180,16 @@ async fn told(store: &dyn Store, last: u64, now: Timestamp) -> String {
         let list = ListMessages { status, limit: 30, ..ListMessages::default() };
         told += &format!("{:?}\n", store.list_messages(&list).await.unwrap());
     }
+    for key in ["key 1", "key 8", "key 9"] {
+        let list = ListMessages { key: Some(key.into()), limit: 500, ..ListMessages::default() };
+        told += &format!("{:?}\n", store.list_messages(&list).await.unwrap());
+    }
     for id in all.iter().step_by(7) {
         told += &format!("{id} {:?}\n", store.get_message(*id).await.unwrap());
         told += &format!("{:?}\n", store.list_deliveries(*id).await.unwrap());
         told += &format!("{:?}\n", store.list_attempts(*id).await.unwrap());
         told += &format!("{:?}\n", store.list_actions(*id).await.unwrap());
+        told += &format!("{:?}\n", store.list_edits(*id).await.unwrap());
     }
     told
 }

@@ -67,6 +67,8 @@ pub(crate) fn message(body: impl Into<Bytes>) -> NewMessage {
         },
         dedupe: None,
         origin: None,
+        edited: None,
+        terms: Vec::new(),
         deliveries,
     }
 }

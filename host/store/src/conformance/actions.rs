@@ -4,7 +4,7 @@ use portway_model::{AttemptNo, DeliveryState, Lane, MessageId, MessageStatus, Ro
 
 use super::Harness;
 use super::fixture::{Fixture, RESEND, action, applied, lane, quarantined, retry, sent};
-use crate::{ActionKind, ActionOutcome, Settled, Suspect, WriteBatch};
+use crate::{Action, ActionKind, ActionOutcome, Settled, Suspect, WriteBatch};
 
 pub async fn a_resent_delivery_goes_apart_in_the_next_round(harness: &dyn Harness) {
     let fixture = Fixture::open(harness).await;
@@ -176,4 +176,72 @@ pub async fn suspects_are_counted_until_a_result(harness: &dyn Harness) {
     // Whatever the result, it is one.
     assert_eq!(fixture.settle_one(MessageId(1), retry(Timestamp(5))).await, applied());
     assert_eq!(suspects(&fixture, &[x, y]).await, [1, 3]);
+}
+
+pub async fn what_waits_for_its_time_can_be_tried_now_in_its_place(harness: &dyn Harness) {
+    let fixture = Fixture::open(harness).await;
+    let id = fixture.store_one(fixture.message_to(&[(fixture.x, 3), (fixture.y, 1024)])).await;
+    assert_eq!(
+        fixture.act(id, None, ActionKind::Retry).await,
+        ActionOutcome::Done(vec![]),
+        "it does not wait"
+    );
+    let due = fixture.now() + std::time::Duration::from_secs(60);
+    let results = vec![fixture.result(id, fixture.x, retry(due)), fixture.result(id, fixture.y, retry(due))];
+    fixture.settle(results).await;
+    fixture.wait(2);
+    let outcome = fixture.act(id, Some(fixture.x), ActionKind::Retry).await;
+    assert_eq!(outcome, ActionOutcome::Done(vec![(fixture.x, lane(3), Round(0))]));
+    let view = fixture.delivery(id, fixture.x).await;
+    assert_eq!((view.state, view.lane, view.due_at), (DeliveryState::Pending, lane(3), None));
+    assert_eq!((view.attempts, view.reason.as_deref()), (AttemptNo(1), Some("away: not there")));
+    let [pending] = fixture.store.read_lane(fixture.x, lane(3), MessageId::ZERO, 9).await.unwrap()[..] else {
+        panic!("it is in its lane")
+    };
+    assert_eq!((pending.due_at, pending.attempts), (None, AttemptNo(1)));
+    let outcome = fixture.act(id, None, ActionKind::Retry).await;
+    assert_eq!(outcome, ActionOutcome::Done(vec![(fixture.y, Lane::APART, Round(0))]));
+    let due = fixture.store.read_due(fixture.y, fixture.now(), 9).await.unwrap();
+    assert_eq!((due.len(), due[0].due_at), (1, Some(fixture.now())));
+    fixture.settle(vec![fixture.result(id, fixture.x, quarantined())]).await;
+    assert_eq!(fixture.act(id, Some(fixture.x), ActionKind::Retry).await, ActionOutcome::Done(vec![]));
+    let actions = fixture.store.list_actions(id).await.unwrap();
+    assert_eq!(actions.iter().map(|action| action.action).collect::<Vec<_>>(), ["retry", "retry"]);
+}
+
+pub async fn a_resent_delivery_is_no_suspect(harness: &dyn Harness) {
+    let fixture = Fixture::open(harness).await;
+    let id = fixture.store_one(fixture.message("body")).await;
+    let suspect = Suspect { destination: fixture.x, message: id };
+    let count =
+        async || fixture.write(WriteBatch { suspects: vec![suspect], ..fixture.batch() }).await.suspects;
+    assert_eq!(count().await, [1]);
+    fixture.act(id, None, ActionKind::Dismiss).await;
+    assert_eq!(count().await, [2]);
+    fixture.act(id, None, RESEND).await;
+    assert_eq!(count().await, [1], "it is another round");
+}
+
+pub async fn a_request_is_done_once(harness: &dyn Harness) {
+    let mut fixture = Fixture::open(harness).await;
+    let id = fixture.store_one(fixture.message_to(&[(fixture.x, 0), (fixture.y, 0)])).await;
+    let resend = async |fixture: &Fixture, request: &str, to| {
+        let action = Action { request: Some(request.into()), ..action(id, to, RESEND) };
+        let batch = WriteBatch { actions: vec![action], ..fixture.batch() };
+        fixture.write(batch).await.actions.remove(0)
+    };
+    let x = Some(fixture.x);
+    // What found nothing to do may find it later.
+    assert_eq!(resend(&fixture, "r1", x).await, ActionOutcome::Done(vec![]));
+    fixture.settle(vec![fixture.result(id, fixture.x, sent()), fixture.result(id, fixture.y, sent())]).await;
+    assert!(matches!(resend(&fixture, "r1", x).await, ActionOutcome::Done(changed) if changed.len() == 1));
+    let again = Settled::Quarantined(portway_model::Failure::new("bad", "again"));
+    let result = crate::DeliveryResult { round: Round(1), ..fixture.result(id, fixture.x, again) };
+    fixture.settle(vec![result]).await;
+    fixture = fixture.reopen(harness).await;
+    assert_eq!(resend(&fixture, "r1", x).await, ActionOutcome::Repeated);
+    assert_eq!(fixture.state(id, fixture.x).await, DeliveryState::Quarantined);
+    assert!(matches!(resend(&fixture, "r2", x).await, ActionOutcome::Done(changed) if changed.len() == 1));
+    let elsewhere = resend(&fixture, "r1", Some(fixture.y)).await;
+    assert!(matches!(elsewhere, ActionOutcome::Done(changed) if changed.len() == 1), "another destination");
 }

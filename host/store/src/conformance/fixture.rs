@@ -93,6 +93,8 @@ impl Fixture {
             },
             dedupe: None,
             origin: None,
+            edited: None,
+            terms: Vec::new(),
             deliveries: vec![delivery(self.x, 0)],
         }
     }
@@ -207,7 +209,7 @@ pub(super) fn delivery(destination: DestinationId, number: u16) -> NewDelivery {
 }
 
 pub(super) fn action(message: MessageId, destination: Option<DestinationId>, kind: ActionKind) -> Action {
-    Action { message, destination, kind, author: "ann".into(), reason: "they asked".into() }
+    Action { message, destination, kind, author: "ann".into(), reason: "they asked".into(), request: None }
 }
 
 pub(super) fn stored(id: u64) -> MessageOutcome {

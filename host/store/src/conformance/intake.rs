@@ -242,3 +242,26 @@ pub async fn a_refused_row_stores_nothing(harness: &dyn Harness) {
         [MessageOutcome::Stored { .. }]
     ));
 }
+
+pub async fn a_corrected_copy_and_its_original_know_each_other(harness: &dyn Harness) {
+    let fixture = Fixture::open(harness).await;
+    let original = fixture.store_one(fixture.message("wrogn")).await;
+    assert_eq!(fixture.store.list_edits(original).await.unwrap(), []);
+    fixture.wait(3);
+    let (author, reason) = ("ann".into(), "a typing error".into());
+    let copy = NewMessage {
+        origin: Some(Origin { message: original, kind: OriginKind::Edit }),
+        edited: Some(Box::new(crate::Edited { author, reason })),
+        ..fixture.message("wrong")
+    };
+    let copy = fixture.store_one(copy).await;
+    let view = fixture.store.get_message(copy).await.unwrap().unwrap();
+    assert_eq!((view.origin, view.origin_kind), (Some(original), Some("edit")));
+    assert_eq!(fixture.store.list_edits(original).await.unwrap(), [copy]);
+    let [action] = fixture.store.list_actions(original).await.unwrap().try_into().unwrap();
+    assert_eq!((action.action, action.at, action.destination), ("edit", fixture.now(), None));
+    assert_eq!((action.author.as_str(), action.reason.as_str()), ("ann", "a typing error"));
+    assert_eq!(fixture.store.list_actions(copy).await.unwrap(), []);
+    let loaded = fixture.store.load_messages(&[original]).await.unwrap();
+    assert_eq!(loaded[0].body, "wrogn", "the original stays as it was received");
+}

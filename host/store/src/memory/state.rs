@@ -6,13 +6,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use portway_model::{
     AttemptNo, Attributes, DeliveryState, DestinationId, InterfaceId, Key, Lane, MessageId, MessageStatus,
-    Round, Timestamp,
+    Round, Term, Timestamp,
 };
 
 use crate::{
-    Action, ActionKind, ActionOutcome, ActionView, AttemptView, DeliveryResult, MessageOutcome, NewMessage,
-    Numbers, Origin, OriginKind, ResultOutcome, Settled, StoreError, Suspect, Topology, WriteBatch,
-    WriteOutcome,
+    Action, ActionKind, ActionOutcome, ActionView, AttemptView, DeliveryResult, DestinationActionView,
+    Edited, MessageOutcome, NewMessage, Numbers, Origin, OriginKind, ResultOutcome, Settled, StoreError,
+    Suspect, Topology, WriteBatch, WriteOutcome,
 };
 
 /// Everything a store holds.
@@ -31,6 +31,8 @@ pub(super) struct State {
     dedupe: BTreeMap<(InterfaceId, Key), Remembered>,
     pub(super) cursors: BTreeMap<InterfaceId, Bytes>,
     suspects: BTreeMap<(MessageId, DestinationId), u32>,
+    requests: BTreeSet<(MessageId, String, Option<DestinationId>)>,
+    pub(super) destination_actions: BTreeMap<DestinationId, Vec<DestinationActionView>>,
     last_id: MessageId,
     /// The mark and the outcome of the newest write.
     pub(super) last_write: Option<(u64, WriteOutcome)>,
@@ -51,6 +53,7 @@ pub(super) struct Message {
     /// None: a duplicate.
     pub(super) body: Option<Bytes>,
     pub(super) origin: Option<Origin>,
+    pub(super) terms: Vec<Term>,
 }
 
 #[derive(Clone, Debug)]
@@ -104,6 +107,7 @@ impl State {
             actions: batch.actions.iter().map(|action| self.act(action, batch.now)).collect(),
             suspects: batch.suspects.iter().map(|suspect| self.suspect(suspect)).collect(),
         };
+        batch.destination_actions.iter().for_each(|action| self.act_on_destination(action, batch.now));
         self.last_write = Some((batch.mark, outcome.clone()));
         Ok(outcome)
     }
@@ -138,8 +142,18 @@ impl State {
             body_bytes: new.draft.body.len() as u64,
             body,
             origin,
+            terms: new.terms.clone(),
         };
         self.messages.insert(id, message);
+        if let (Some(edited), Some(origin)) = (&new.edited, origin) {
+            self.actions.entry(origin.message).or_default().push(ActionView {
+                at: now,
+                destination: None,
+                action: Edited::ACTION.0,
+                author: edited.author.clone(),
+                reason: edited.reason.clone(),
+            });
+        }
         if !duplicate {
             self.store_deliveries(id, new, now);
         }
@@ -228,6 +242,10 @@ impl State {
         if matches!(action.kind, ActionKind::Resend { .. }) && message.body.is_none() {
             return ActionOutcome::NoBody;
         }
+        let request = action.request.clone().map(|request| (action.message, request, action.destination));
+        if request.as_ref().is_some_and(|request| self.requests.contains(request)) {
+            return ActionOutcome::Repeated;
+        }
         let of_message = (action.message, DestinationId(0))..=(action.message, DestinationId(u32::MAX));
         let wanted = |destination| action.destination.is_none_or(|only| only == destination);
         let fitting: Vec<(DestinationId, Delivery)> = self
@@ -241,9 +259,13 @@ impl State {
         let mut changed = Vec::new();
         for (destination, delivery) in fitting {
             changed.push((destination, delivery.lane, delivery.round));
+            if matches!(action.kind, ActionKind::Resend { .. }) {
+                self.suspects.remove(&(action.message, destination));
+            }
             self.put_delivery(action.message, destination, delivery);
         }
         if !changed.is_empty() {
+            self.requests.extend(request);
             self.follow_deliveries(action.message);
             self.actions.entry(action.message).or_default().push(ActionView {
                 at: now,
@@ -313,6 +335,7 @@ impl State {
         self.deliveries.retain(|(message, _), _| !gone.contains(message));
         self.attempts.retain(|(message, ..), _| !gone.contains(message));
         self.suspects.retain(|(message, _), _| !gone.contains(message));
+        self.requests.retain(|(message, ..)| !gone.contains(message));
         self.dedupe.retain(|_, known| known.expires_at > now);
         gone.len() as u64
     }
@@ -343,6 +366,11 @@ impl Delivery {
                     changed_at: now,
                     reason: None,
                 })
+            }
+            ActionKind::Retry => {
+                let waits = self.state == DeliveryState::Pending && self.due_at.is_some();
+                let due_at = if self.lane.is_ordered() { None } else { Some(now) };
+                waits.then(|| Delivery { due_at, changed_at: now, ..self.clone() })
             }
             ActionKind::Dismiss => {
                 let open = matches!(self.state, DeliveryState::Pending | DeliveryState::Quarantined);

@@ -6,8 +6,8 @@ use portway_model::{AttemptNo, DeliveryState, DestinationId, Lane, MessageId, Ro
 
 use super::state::{Message, State};
 use crate::{
-    ActionView, AttemptView, DeliveryView, LaneHead, ListMessages, MessageView, Page, Pending, QueueView,
-    StoredMessage,
+    ActionView, AttemptView, DeliveryView, LaneHead, ListMessages, MessageView, Origin, OriginKind, Page,
+    Pending, QueueView, StoredMessage,
 };
 
 type Queue = BTreeSet<(DestinationId, Lane, MessageId)>;
@@ -92,6 +92,10 @@ impl State {
         let limit = list.limit.clamp(1, ListMessages::LIMIT_MAX) as usize;
         let fits = |id: &MessageId, message: &Message| {
             list.interface.is_none_or(|interface| interface == message.interface)
+                && list.term().is_none_or(|term| message.terms.contains(&term))
+                && list.fits(message.key.as_ref().map(|key| key.as_str()), &message.attributes)
+                && list.from.is_none_or(|from| message.stored_at >= from)
+                && list.to.is_none_or(|to| message.stored_at < to)
                 && list.status.is_none_or(|status| status == message.status)
                 && list
                     .destination
@@ -132,6 +136,11 @@ impl State {
 
     pub(super) fn list_actions(&self, id: MessageId) -> Vec<ActionView> {
         self.actions.get(&id).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn list_edits(&self, id: MessageId) -> Vec<MessageId> {
+        let of = Some(Origin { message: id, kind: OriginKind::Edit });
+        self.messages.iter().filter(|(_, message)| message.origin == of).map(|(id, _)| *id).collect()
     }
 
     fn apart(&self, destination: DestinationId) -> impl Iterator<Item = Pending> {

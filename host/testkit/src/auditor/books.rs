@@ -1,11 +1,15 @@
 //! What the auditor keeps of each message, each duty to deliver it, and each destination.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
 use portway_engine::{DestinationSettings, RunId};
-use portway_model::{DeliveryState, DestinationId, InterfaceId, Lane, OnQuarantine, Round};
+use portway_model::{
+    DeliveryState, DestinationId, Guarantee, InterfaceId, Lane, OnQuarantine, OverRate, Round,
+};
+
+use super::rate::Meter;
 
 /// A stored message.
 #[derive(Debug)]
@@ -40,6 +44,10 @@ pub struct Duty {
     pub was_put_off: bool,
     /// How often it reached the receiver.
     pub arrived: u32,
+    /// The rounds in which it did, where it may not twice.
+    pub arrived_in: BTreeSet<u32>,
+    /// It was recorded in this round before it was to be sent.
+    pub was_recorded: bool,
     /// What was ever said of it.
     pub said: Said,
     /// When it may be tried again, by the monotonic clock.
@@ -62,7 +70,10 @@ pub struct Said {
 pub struct Ledger {
     pub settings: DestinationSettings,
     pub is_stopped: bool,
+    /// An operator paused it, and the engine knows.
+    pub is_paused: bool,
     pub runaways: u32,
+    pub meter: Meter,
     /// Runs in hand.
     pub runs: u32,
     /// Deliveries in hand.
@@ -88,6 +99,8 @@ impl Duty {
             in_hand: None,
             was_put_off: false,
             arrived: 0,
+            arrived_in: BTreeSet::new(),
+            was_recorded: false,
             said: Said::default(),
             not_before: Duration::ZERO,
             routed: BTreeMap::new(),
@@ -97,7 +110,32 @@ impl Duty {
 
 impl Ledger {
     pub fn new(settings: DestinationSettings) -> Self {
-        Ledger { settings, is_stopped: false, runaways: 0, runs: 0, in_hand: 0, accepted: 0, written: 0 }
+        Ledger {
+            settings,
+            is_stopped: false,
+            is_paused: false,
+            runaways: 0,
+            meter: Meter::default(),
+            runs: 0,
+            in_hand: 0,
+            accepted: 0,
+            written: 0,
+        }
+    }
+
+    /// Runs may begin.
+    pub fn may_run(&self) -> bool {
+        !self.is_stopped && !self.is_paused
+    }
+
+    /// A message may not arrive there twice.
+    pub fn is_once(&self) -> bool {
+        self.settings.guarantee == Guarantee::AtMostOnce
+    }
+
+    /// It may drop what is beyond its rate.
+    pub fn drops(&self) -> bool {
+        self.settings.rate.is_some_and(|rate| rate.over == OverRate::Drop)
     }
 
     /// Its lanes wait for an operator after a quarantine.

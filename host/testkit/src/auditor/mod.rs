@@ -6,6 +6,7 @@
 
 mod books;
 mod limits;
+mod rate;
 mod recovery;
 mod sends;
 mod writes;
@@ -14,13 +15,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
-use portway_engine::{EngineSettings, Fate, RunId, Ticket};
+use portway_engine::{EngineSettings, Fate, RunId, Status, Ticket};
 use portway_model::{DestinationId, Draft, InterfaceId, MessageId};
-use portway_store::Durability;
+use portway_store::{Durability, Pause};
 
 use crate::content::{self, Content};
 pub use books::Duty;
 use books::{Ledger, Shadow};
+use rate::Meter;
 pub use recovery::Death;
 
 /// What is wrong, in a sentence.
@@ -39,6 +41,8 @@ pub struct Auditor {
     /// Handed over with a cursor: stored once, whatever happens.
     once: BTreeSet<Content>,
     runs: BTreeMap<RunId, Vec<(MessageId, u32)>>,
+    /// Paused, as stored and flushed.
+    paused: BTreeSet<DestinationId>,
     /// Stored since the last flush.
     unflushed: BTreeSet<MessageId>,
     /// In hand when a process died, and not tried since.
@@ -61,6 +65,8 @@ struct Submitted {
     is_repeat: bool,
     /// All are stored, or none, and a cursor with them.
     is_whole: bool,
+    /// They came while the engine was draining.
+    is_late: bool,
 }
 
 impl Auditor {
@@ -76,6 +82,7 @@ impl Auditor {
             submissions: BTreeMap::new(),
             once: BTreeSet::new(),
             runs: BTreeMap::new(),
+            paused: BTreeSet::new(),
             unflushed: BTreeSet::new(),
             suspects: BTreeSet::new(),
             recorded: BTreeSet::new(),
@@ -86,16 +93,29 @@ impl Auditor {
         }
     }
 
-    pub fn submitted(&mut self, ticket: Ticket, interface: InterfaceId, drafts: &[Draft], is_repeat: bool) {
+    pub fn submitted(
+        &mut self,
+        ticket: Ticket,
+        (interface, is_late): (InterfaceId, bool),
+        drafts: &[Draft],
+        is_repeat: bool,
+    ) {
         let bodies = drafts.iter().map(|draft| draft.body.clone()).collect();
-        self.submissions.insert(ticket, Submitted { interface, bodies, is_repeat, is_whole: false });
+        let is_whole = false;
+        self.submissions.insert(ticket, Submitted { interface, bodies, is_repeat, is_whole, is_late });
     }
 
     /// Messages that come with a cursor.
-    pub fn submitted_whole(&mut self, ticket: Ticket, interface: InterfaceId, drafts: &[Draft]) {
+    pub fn submitted_whole(
+        &mut self,
+        ticket: Ticket,
+        (interface, is_late): (InterfaceId, bool),
+        drafts: &[Draft],
+    ) {
         self.once.extend(contents(drafts));
         let bodies = drafts.iter().map(|draft| draft.body.clone()).collect();
-        self.submissions.insert(ticket, Submitted { interface, bodies, is_repeat: false, is_whole: true });
+        let submitted = Submitted { interface, bodies, is_repeat: false, is_whole: true, is_late };
+        self.submissions.insert(ticket, submitted);
     }
 
     /// Whether messages whose fate was not known are stored, as their source sees it.
@@ -113,6 +133,18 @@ impl Auditor {
         bodies.any(|(other, _)| other == content)
     }
 
+    /// An engine that says it is drained has nothing in hand, and owes nobody an answer.
+    pub fn drain(&self, status: &Status) -> Verdict {
+        if !status.drain.as_ref().is_some_and(|drain| drain.is_quiet) {
+            return Ok(());
+        }
+        let runs: u32 = self.ledgers.values().map(|ledger| ledger.runs).sum();
+        if runs > 0 || !self.submissions.is_empty() {
+            return Err(format!("it is drained, with {runs} runs and {:?} in hand", self.submissions.keys()));
+        }
+        Ok(())
+    }
+
     /// Rule 1: what is acknowledged is stored, and flushed where its interface says so.
     pub fn answered(&mut self, ticket: Ticket, fates: &[Fate]) -> Verdict {
         let submitted = self.submissions.remove(&ticket).ok_or("an answer to nobody")?;
@@ -127,6 +159,10 @@ impl Auditor {
             return Err("the cursor has no fate".into());
         }
         for (body, fate) in submitted.bodies.iter().zip(fates) {
+            let is_taken = !matches!(fate, Fate::NotStored { .. });
+            if is_taken && submitted.is_late {
+                return Err("a draining engine took a message".into());
+            }
             match fate {
                 Fate::Stored { id, .. } => self.acknowledged(*id, body, submitted.interface)?,
                 Fate::Duplicate { of, .. } => self.acknowledged(*of, body, submitted.interface)?,
@@ -171,18 +207,17 @@ impl Auditor {
         duties.for_each(|duty| duty.not_before = Duration::ZERO);
     }
 
-    /// An operator lets a destination go on.
-    pub fn resumed(&mut self, destination: DestinationId) {
-        if let Some(ledger) = self.ledgers.get_mut(&destination) {
-            ledger.is_stopped = false;
-            ledger.runaways = 0;
+    /// A new process knows which destinations are paused.
+    pub fn started(&mut self, pauses: &[(DestinationId, Pause)], monotonic: Duration) -> Verdict {
+        let paused: BTreeSet<DestinationId> = pauses.iter().map(|(destination, _)| *destination).collect();
+        if paused != self.paused {
+            return Err(format!("{:?} are paused, and the store remembers {paused:?}", self.paused));
         }
-    }
-
-    pub fn stopped(&mut self, destination: DestinationId) {
-        if let Some(ledger) = self.ledgers.get_mut(&destination) {
-            ledger.is_stopped = true;
+        for (destination, ledger) in &mut self.ledgers {
+            ledger.is_paused = paused.contains(destination);
+            ledger.meter = Meter::new(monotonic);
         }
+        Ok(())
     }
 }
 

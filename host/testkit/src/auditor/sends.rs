@@ -1,10 +1,12 @@
 //! Runs: what may be sent now, what arrived, what was said of it. Rules 2 and 3.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use portway_engine::{Run, RunId, RunReport, Stop, Verdict as Said};
-use portway_model::{AttemptNo, DeliveryState, DestinationId, Envelope, Lane, MessageId};
+use portway_model::{AttemptNo, DeliveryState, DestinationId, Envelope, Guarantee, Lane, MessageId};
 
+use super::books::Ledger;
 use super::{Auditor, Verdict};
 use crate::content::{self, Content};
 
@@ -29,8 +31,8 @@ impl Auditor {
     pub fn handed_over(&mut self, id: RunId, run: &Run, monotonic: Duration) -> Verdict {
         self.run_limits(run)?;
         let destination = run.destination;
-        if self.ledgers.get(&destination).is_some_and(|ledger| ledger.is_stopped) {
-            return Err(format!("a run for destination {destination}, which is stopped"));
+        if self.ledgers.get(&destination).is_some_and(|ledger| !ledger.may_run()) {
+            return Err(format!("a run for destination {destination}, which is stopped or paused"));
         }
         let mut before = Vec::new();
         for envelope in &run.messages {
@@ -50,6 +52,7 @@ impl Auditor {
             }
         }
         if let Some(ledger) = self.ledgers.get_mut(&destination) {
+            ledger.meter.begin(run.messages.len(), &ledger.settings, monotonic)?;
             ledger.runs += 1;
             ledger.in_hand += u32::try_from(run.messages.len()).unwrap_or(u32::MAX);
         }
@@ -101,6 +104,13 @@ impl Auditor {
             return Err(format!("{name} is tried again {:?} early", duty.not_before - monotonic));
         }
         let key = (destination, id);
+        let is_once = self.ledgers.get(&destination).is_some_and(Ledger::is_once);
+        if is_once && self.suspects.contains(&key) {
+            return Err(format!("{name} may have arrived, and is sent again"));
+        }
+        if is_once && !self.recorded.contains(&key) {
+            return Err(format!("{name} may not arrive twice, and was not recorded before it is sent"));
+        }
         let is_suspect = self.suspects.contains(&key) && !duty.was_put_off;
         if is_suspect && !(run.singly && self.recorded.contains(&key)) {
             return Err(format!("{name} was in hand when the process died and is not tried by itself"));
@@ -136,16 +146,28 @@ impl Auditor {
     }
 
     /// These reached the receiver.
-    pub fn arrived(&mut self, destination: DestinationId, run: &Run, contents: &[Content]) {
+    pub fn arrived(&mut self, id: RunId, run: &Run, contents: &[Content]) -> Verdict {
+        let destination = run.destination;
+        let is_once = self.ledgers.get(&destination).is_some_and(Ledger::is_once);
+        let rounds: BTreeMap<MessageId, u32> = self.runs.get(&id).into_iter().flatten().copied().collect();
         for envelope in &run.messages {
             let content = content::read(&envelope.body).map(|(content, _)| content);
             if content.is_some_and(|content| contents.contains(&content))
                 && let Some(duty) = self.duty(destination, envelope.id)
             {
                 duty.arrived += 1;
+                // Of one that an operator just changed nobody outside knows the round.
+                let round = rounds.get(&envelope.id).copied().filter(|round| *round != u32::MAX);
+                if is_once && round.is_some_and(|round| !duty.arrived_in.insert(round)) {
+                    return Err(format!(
+                        "message {} arrived twice at destination {destination}, where it may not",
+                        envelope.id
+                    ));
+                }
                 self.arrived += 1;
             }
         }
+        Ok(())
     }
 
     /// A message ended the process.
@@ -170,6 +192,8 @@ impl Auditor {
         let readings = read(run, report);
         ledger.runs -= 1;
         ledger.in_hand -= u32::try_from(run.messages.len()).unwrap_or(0);
+        let is_unsent = |reading: &&Reading| matches!(reading, Reading::Untried | Reading::Filtered);
+        ledger.meter.give_back(readings.iter().filter(is_unsent).count());
         for reading in &readings {
             match reading {
                 Reading::Runaway => ledger.runaways += 1,
@@ -225,7 +249,7 @@ impl Auditor {
 
     /// The engine hears that this delivery ended the process too often.
     pub fn given_up(&mut self, destination: DestinationId, message: MessageId) {
-        let holds = self.ledgers.get(&destination).is_some_and(super::books::Ledger::holds);
+        let holds = self.ledgers.get(&destination).is_some_and(Ledger::holds);
         self.suspects.remove(&(destination, message));
         if let Some(ledger) = self.ledgers.get_mut(&destination) {
             ledger.accepted += 1;
@@ -269,6 +293,12 @@ impl super::books::Said {
 fn read(run: &Run, report: &RunReport) -> Vec<Reading> {
     let count = run.messages.len();
     let believed = if report.verdicts.len() > count { &[][..] } else { &report.verdicts[..] };
+    // What a lie leaves open.
+    let unsaid = match run.guarantee {
+        Guarantee::AtLeastOnce => Reading::Untried,
+        Guarantee::AtMostOnce => Reading::Quarantined,
+    };
+    let mut has_ended = false;
     let mut readings = Vec::with_capacity(count);
     for verdict in believed {
         let reading = match verdict {
@@ -279,16 +309,18 @@ fn read(run: &Run, report: &RunReport) -> Vec<Reading> {
             Said::Untried => Reading::Untried,
             Said::Runaway(_) => Reading::Runaway,
         };
+        if has_ended {
+            readings.push(if reading == Reading::Untried { reading } else { unsaid });
+            continue;
+        }
         readings.push(reading);
         let ends = match reading {
             Reading::Sent | Reading::Filtered => false,
             Reading::Quarantined => run.hold_on_quarantine,
             Reading::Again | Reading::Runaway | Reading::Untried => true,
         };
-        if run.ordered && ends {
-            break;
-        }
+        has_ended = run.ordered && ends;
     }
-    readings.resize(count, Reading::Untried);
+    readings.resize(count, unsaid);
     readings
 }

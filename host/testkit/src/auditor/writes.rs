@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use portway_model::{DeliveryState, DestinationId, Lane, MessageId, Round};
+use portway_model::{DeliveryState, DestinationId, Lane, MessageId, Round, code};
 use portway_store::{
-    ActionKind, ActionOutcome, DeliveryResult, Durability, MessageOutcome, NewMessage, ResultOutcome,
-    Settled, WriteBatch, WriteOutcome,
+    ActionKind, ActionOutcome, DeliveryResult, DestinationActionKind, Durability, MessageOutcome, NewMessage,
+    ResultOutcome, Settled, WriteBatch, WriteOutcome,
 };
 
 use super::books::{Duty, Ledger, Shadow};
@@ -30,7 +30,23 @@ impl Auditor {
             }
         }
         for suspect in &batch.suspects {
+            let is_once = self.ledgers.get(&suspect.destination).is_some_and(Ledger::is_once);
+            if is_once && batch.durability != Durability::Strict {
+                return Err("what may not arrive twice is recorded and not flushed".into());
+            }
             self.recorded.insert((suspect.destination, suspect.message));
+            if let Some(duty) = self.duty(suspect.destination, suspect.message) {
+                duty.was_recorded = true;
+            }
+        }
+        for action in &batch.destination_actions {
+            if batch.durability != Durability::Strict {
+                return Err("an operator's word on a destination is not flushed".into());
+            }
+            match action.kind {
+                DestinationActionKind::Pause => self.paused.insert(action.destination),
+                DestinationActionKind::Resume => self.paused.remove(&action.destination),
+            };
         }
         if batch.durability == Durability::Strict {
             self.unflushed.clear();
@@ -90,9 +106,25 @@ impl Auditor {
         let name = format!("message {message} at destination {destination}");
         let ledger = self.ledgers.get(&destination).ok_or("a result of no destination")?;
         let (attempts_max, holds) = (ledger.settings.retry.attempts_max, ledger.holds());
+        // Nobody outside sees what is dropped before it is stored.
+        let is_once = ledger.is_once();
+        self.recorded.remove(&(destination, message));
+        let ledger = self.ledgers.get(&destination).ok_or("a result of no destination")?;
+        let is_drop = ledger.drops() && result.attempted.is_none();
         let Some(duty) = self.duty(destination, message) else {
             return Err(format!("{name} is settled and unknown"));
         };
+        let is_final = !matches!(result.settled, Settled::Retry { .. });
+        if is_drop && is_final && !duty.is_over {
+            duty.said.filtered = true;
+            duty.is_over = true;
+            duty.is_finished = true;
+        }
+        if is_once
+            && matches!(&result.settled, Settled::Quarantined(why) if why.code == code::MAY_HAVE_ARRIVED)
+        {
+            duty.said.quarantined |= duty.was_recorded;
+        }
         let said = duty.said;
         let is_true = match &result.settled {
             Settled::Sent(_) => said.sent && duty.arrived > 0,
@@ -113,7 +145,6 @@ impl Auditor {
             ));
         }
         if std::mem::take(&mut duty.is_unclear) {
-            let is_final = !matches!(result.settled, Settled::Retry { .. });
             duty.attempts = result.attempts.0;
             duty.is_over |= is_final;
             duty.is_finished |= is_final;
@@ -144,12 +175,21 @@ impl Auditor {
 
     fn changed(&mut self, kind: ActionKind, message: MessageId, now: (DestinationId, Lane, Round)) {
         let (destination, lane, round) = now;
-        self.kills.remove(&(destination, message));
+        if kind != ActionKind::Retry {
+            self.kills.remove(&(destination, message));
+            self.suspects.remove(&(destination, message));
+        }
         let Some(duty) = self.duty(destination, message) else { return };
+        if kind == ActionKind::Retry {
+            duty.not_before = Duration::ZERO;
+            return;
+        }
         (duty.lane, duty.round) = (lane, round);
+        duty.was_recorded &= matches!(kind, ActionKind::Dismiss);
         duty.is_holding = false;
         (duty.is_changing, duty.is_unclear) = (true, false);
         match kind {
+            ActionKind::Retry => {}
             ActionKind::Dismiss => {
                 duty.state = DeliveryState::Dismissed;
                 duty.is_finished = true;
@@ -178,9 +218,19 @@ impl Auditor {
         }
         for (suspect, count) in batch.suspects.iter().zip(&outcome.suspects) {
             // What an operator changed in the same transaction is not the engine's to give up.
+            let is_once = self.ledgers.get(&suspect.destination).is_some_and(Ledger::is_once);
+            let most = if is_once { 2 } else { 3 };
             let duty = self.duty(suspect.destination, suspect.message);
-            if *count >= 3 && duty.is_some_and(|duty| duty.state == DeliveryState::Pending) {
+            if *count >= most && duty.is_some_and(|duty| duty.state == DeliveryState::Pending) {
                 self.given_up(suspect.destination, suspect.message);
+            }
+        }
+        for action in &batch.destination_actions {
+            let Some(ledger) = self.ledgers.get_mut(&action.destination) else { continue };
+            ledger.is_paused = action.kind == DestinationActionKind::Pause;
+            if action.kind == DestinationActionKind::Resume {
+                ledger.is_stopped = false;
+                ledger.runaways = 0;
             }
         }
     }

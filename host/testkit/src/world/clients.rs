@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use portway_engine::{Event, Fate, Submission, Ticket, Unit};
-use portway_model::{Draft, Key};
+use portway_engine::{Edit, Event, Fate, Submission, Ticket, Unit};
+use portway_model::{Draft, Key, MessageId};
 use rand::RngExt;
 
 use super::pollers::Position;
 use super::{Phase, Step, Task, World};
 use crate::auditor::Death;
-use crate::content::{self, Content};
+use crate::content::{self, Content, Kind};
 
 /// One connection.
 #[derive(Debug)]
@@ -71,18 +71,39 @@ impl World {
             Ok(permit) => {
                 self.tickets += 1;
                 let ticket = Ticket(self.tickets);
-                self.auditor.submitted(ticket, interface, &drafts, repeats);
+                self.auditor.submitted(ticket, (interface, self.is_draining), &drafts, repeats);
                 if let Some(client) = self.clients.get_mut(number) {
                     client.waits_for = Some(ticket);
                     client.unsure.clone_from(&drafts);
                 }
                 let (received_at, came_at) = (self.now().wall, self.now().monotonic);
-                let unit = Unit::Each;
-                let submission = Submission { interface, received_at, came_at, drafts, unit, permit };
+                let (unit, edit) = (Unit::Each, None);
+                let submission = Submission { interface, received_at, came_at, drafts, unit, edit, permit };
                 self.tell(Event::Submit { ticket, submission });
             }
         }
         Ok(())
+    }
+
+    /// An operator corrects a message.
+    pub(super) fn edit(&mut self, of: MessageId) {
+        let Some(shadow) = self.auditor.messages.get(&of) else { return };
+        let (interface, destinations) = (shadow.interface, shadow.duties.keys().copied().collect::<Vec<_>>());
+        let only = destinations.into_iter().filter(|_| self.rng.random_bool(0.7)).collect();
+        self.contents += 1;
+        let draft = content::draft(Content(self.contents), Kind::Plain, None, &mut self.rng);
+        let Ok(permit) = self.gate.admit(interface, draft.body.len()) else { return };
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        let drafts = vec![draft];
+        self.auditor.submitted(ticket, (interface, self.is_draining), &drafts, false);
+        let destinations = self.rng.random_bool(0.5).then_some(only);
+        let (author, reason) = ("the operator".into(), "a simulation".into());
+        let edit = Some(Box::new(Edit { of, destinations, author, reason }));
+        let (received_at, came_at) = (self.now().wall, self.now().monotonic);
+        let unit = Unit::Each;
+        let submission = Submission { interface, received_at, came_at, drafts, unit, edit, permit };
+        self.tell(Event::Submit { ticket, submission });
     }
 
     fn unsure(&mut self, number: usize) -> Vec<Draft> {

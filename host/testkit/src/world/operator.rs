@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use portway_engine::{Event, Ticket, split_resend};
+use portway_engine::{AfterDrain, DrainOrder, Event, Ticket, split_resend};
 use portway_model::{DeliveryState, DestinationId, MessageId};
-use portway_store::{Action, ActionKind, Store};
+use portway_store::{Action, ActionKind, DestinationAction, DestinationActionKind, Store};
 use rand::RngExt;
 use rand::seq::IteratorRandom;
 
@@ -19,23 +19,41 @@ impl World {
         if self.core.is_none() {
             return;
         }
-        match self.rng.random_range(0..10) {
-            0 => {
-                self.tell(Event::Stop { destination, author: "the operator".into() });
-                self.auditor.stopped(destination);
-            }
-            1..3 => self.resume(destination),
+        match self.rng.random_range(0..15) {
+            14 => self.edit(message),
+            12.. => self.act(message, ActionKind::Retry),
+            10 => self.drain(),
+            11 => self.order_drain(DrainOrder::Cancel),
+            0 => self.act_on(destination, DestinationActionKind::Pause),
+            1..3 => self.act_on(destination, DestinationActionKind::Resume),
             // Which of the two it is the engine decides, by the destination's policy.
             3..7 => self.act(message, ActionKind::Resend { keep_lane: false }),
             _ => self.act(message, ActionKind::Dismiss),
         }
     }
 
-    fn resume(&mut self, destination: DestinationId) {
-        if self.core.is_some() {
-            self.auditor.resumed(destination);
-            self.tell(Event::Resume(destination));
-        }
+    fn act_on(&mut self, destination: DestinationId, kind: DestinationActionKind) {
+        self.tickets += 1;
+        let (author, reason) = ("the operator".into(), "a simulation".into());
+        let action = DestinationAction { destination, kind, author, reason };
+        self.tell(Event::ActOnDestination { ticket: Ticket(self.tickets), action });
+    }
+
+    fn drain(&mut self) {
+        // What follows is the business of whoever runs the process.
+        let order = DrainOrder::Begin { author: "the operator".into(), then: AfterDrain::Stay };
+        self.order_drain(order);
+    }
+
+    fn order_drain(&mut self, order: DrainOrder) {
+        self.tickets += 1;
+        self.is_draining = matches!(order, DrainOrder::Begin { .. });
+        self.tell(Event::Drain { ticket: Ticket(self.tickets), order });
+    }
+
+    fn is_drained(&self) -> bool {
+        let drain = self.core.as_ref().and_then(|core| core.status().drain);
+        drain.is_some_and(|drain| drain.is_quiet)
     }
 
     fn act(&mut self, message: MessageId, kind: ActionKind) {
@@ -48,6 +66,7 @@ impl World {
             kind,
             author: "the operator".into(),
             reason: "a simulation".into(),
+            request: None,
         };
         let actions = match (kind, destination) {
             (ActionKind::Resend { .. }, None) => split_resend(action, &deliveries),
@@ -94,14 +113,18 @@ impl World {
         let work = super::now(self.store.destinations_with_work()).unwrap_or_default();
         let is_unknown = self.core.is_none() || !self.clients_are_done();
         if work.is_empty() && !is_unknown {
-            self.phase = Phase::Stopping;
-            return self.tell(Event::Shutdown);
+            if self.is_drained() {
+                self.phase = Phase::Stopping;
+                return self.tell(Event::Shutdown);
+            }
+            // It has to say so before it may stop.
+            self.drain();
         }
         let destinations: Vec<DestinationId> = self.auditor.ledgers.keys().copied().collect();
         for destination in destinations {
             // One that only waits must come back by itself.
-            if self.auditor.ledgers.get(&destination).is_some_and(|ledger| ledger.is_stopped) {
-                self.resume(destination);
+            if self.auditor.ledgers.get(&destination).is_some_and(|ledger| !ledger.may_run()) {
+                self.act_on(destination, DestinationActionKind::Resume);
             }
             let held = super::now(self.store.held_heads(destination)).unwrap_or_default();
             let waits = work.contains(&destination);
@@ -112,6 +135,7 @@ impl World {
                     kind: ActionKind::Dismiss,
                     author: "the operator".into(),
                     reason: "it holds its lane".into(),
+                    request: None,
                 });
             }
         }

@@ -72,14 +72,15 @@ impl World {
         };
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
-        self.auditor.submitted_whole(ticket, interface, &drafts);
+        self.auditor.submitted_whole(ticket, (interface, self.is_draining), &drafts);
         if let Some(client) = self.clients.get_mut(number) {
             client.waits_for = Some(ticket);
             client.unsure.clone_from(&drafts);
         }
         let (received_at, came_at) = (self.now().wall, self.now().monotonic);
         let unit = Unit::WithCursor(Bytes::copy_from_slice(&cursor.to_le_bytes()));
-        let submission = Submission { interface, received_at, came_at, drafts, unit, permit };
+        let edit = None;
+        let submission = Submission { interface, received_at, came_at, drafts, unit, edit, permit };
         self.tell(Event::Submit { ticket, submission });
     }
 

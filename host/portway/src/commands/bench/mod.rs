@@ -13,6 +13,7 @@ mod http;
 mod memory;
 mod prefill;
 mod process;
+mod search;
 mod start;
 mod transform;
 
@@ -117,6 +118,15 @@ enum Case {
         #[arg(long, default_value_t = 100)]
         few: u64,
     },
+    /// Time of a search by key and by control id among many messages, and what the index costs.
+    Search {
+        /// Messages in the store.
+        #[arg(long, default_value_t = 1_000_000)]
+        messages: u64,
+        /// Searches of each kind.
+        #[arg(long, default_value_t = 1_000)]
+        searches: u64,
+    },
 }
 
 fn order(text: &str) -> Result<Order, String> {
@@ -143,6 +153,7 @@ pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
             http::measure(connections, Duration::from_secs(seconds), body).await
         }
         Case::Start { interfaces, waiting } => start::measure(interfaces, waiting).await,
+        Case::Search { messages, searches } => search::measure(messages, searches).await,
         Case::Memory { many, few } => memory::measure(many, few).await,
     };
     for figure in figures? {

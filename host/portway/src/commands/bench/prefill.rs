@@ -121,6 +121,8 @@ fn message(
         },
         dedupe: None,
         origin: None,
+        edited: None,
+        terms: Vec::new(),
     }
 }
 

@@ -124,7 +124,8 @@ async fn a_folder_that_is_gone_is_said_and_found_again() {
 #[tokio::test]
 async fn a_schedule_runs_and_is_skipped_while_a_message_waits() {
     let project = Project::new("");
-    let destination = to_file("out", "retry = { attempts = 0, first_wait = \"1h\", longest_wait = \"1h\" }", "");
+    let destination =
+        to_file("out", "retry = { attempts = 0, first_wait = \"1h\", longest_wait = \"1h\" }", "");
     project.interface(
         "tick",
         &format!("[source]\nplugin = \"schedule\"\nsettings = {{ every = \"1s\" }}\n{destination}"),

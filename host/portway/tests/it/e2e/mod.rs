@@ -5,6 +5,8 @@ mod disk;
 mod files;
 mod hostile;
 mod hostile_source;
+mod once;
+mod operating;
 mod peer;
 mod process;
 mod project;

@@ -1,0 +1,93 @@
+//! The routes of destinations.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::{JsonRejection, PathRejection};
+use axum::extract::{Path, State};
+
+use super::{Answer, Api, author, check_words};
+use crate::error::ApiError;
+use crate::{DestinationAction, DestinationActionKind, Head, LaneAction, LaneActionKind, params, views};
+
+type Names = Result<Path<(String, String)>, PathRejection>;
+type Lane = Result<Json<params::ActOnLane>, JsonRejection>;
+
+pub(super) async fn pause(
+    State(api): State<Api>,
+    names: Names,
+    word: Bytes,
+) -> Answer<views::DestinationActionDone> {
+    let action = action(DestinationActionKind::Pause, names, &word)?;
+    if action.reason.is_empty() {
+        return Err(ApiError::invalid("a pause needs a `reason`"));
+    }
+    act(&api, action).await
+}
+
+pub(super) async fn resume(
+    State(api): State<Api>,
+    names: Names,
+    word: Bytes,
+) -> Answer<views::DestinationActionDone> {
+    act(&api, action(DestinationActionKind::Resume, names, &word)?).await
+}
+
+pub(super) async fn skip(State(api): State<Api>, names: Names, lane: Lane) -> Answer<views::ActionDone> {
+    let action = lane_action(LaneActionKind::Skip, names, lane)?;
+    if action.reason.is_empty() {
+        return Err(ApiError::invalid("a skip needs a `reason`"));
+    }
+    Ok(Json(api.control.act_on_lane(action).await?))
+}
+
+pub(super) async fn retry(State(api): State<Api>, names: Names, lane: Lane) -> Answer<views::ActionDone> {
+    let action = lane_action(LaneActionKind::Retry, names, lane)?;
+    Ok(Json(api.control.act_on_lane(action).await?))
+}
+
+pub(super) async fn list_actions(
+    State(api): State<Api>,
+    names: Names,
+) -> Answer<Vec<views::DestinationActionRecord>> {
+    let (interface, destination) = slot(names)?;
+    Ok(Json(api.control.list_destination_actions(&interface, &destination).await?))
+}
+
+async fn act(api: &Api, action: DestinationAction) -> Answer<views::DestinationActionDone> {
+    let done = views::DestinationActionDone {
+        interface: action.interface.clone(),
+        destination: action.destination.clone(),
+    };
+    api.control.act_on_destination(action).await?;
+    Ok(Json(done))
+}
+
+/// Without a body nothing is said.
+fn action(kind: DestinationActionKind, names: Names, word: &[u8]) -> Result<DestinationAction, ApiError> {
+    let (interface, destination) = slot(names)?;
+    let word: Option<params::Word> = match word {
+        [] => None,
+        given => serde_json::from_slice(given).map_err(|error| ApiError::invalid(error.to_string()))?,
+    };
+    let params::Word { reason, author: given } = word.unwrap_or_default();
+    check_words(&reason, &given)?;
+    Ok(DestinationAction { interface, destination, kind, author: author(given), reason })
+}
+
+fn lane_action(kind: LaneActionKind, names: Names, lane: Lane) -> Result<LaneAction, ApiError> {
+    let (interface, destination) = slot(names)?;
+    let Json(lane) = lane.map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
+    check_words(&lane.reason, &lane.author)?;
+    let head = match (lane.lane, lane.message) {
+        (None, None) => Head::Only,
+        (Some(lane), None) => Head::Lane(lane),
+        (None, Some(message)) => Head::Message(message),
+        (Some(_), Some(_)) => return Err(ApiError::invalid("name a `lane` or a `message`, not both")),
+    };
+    let author = author(lane.author);
+    Ok(LaneAction { interface, destination, head, kind, author, reason: lane.reason })
+}
+
+fn slot(names: Names) -> Result<(String, String), ApiError> {
+    names.map(|Path(names)| names).map_err(|rejection| ApiError::invalid(rejection.body_text()))
+}

@@ -1,0 +1,3 @@
+-- The corrected copies of a message are found by their origin; nobody else pays for it.
+
+CREATE INDEX IF NOT EXISTS messages_edited ON messages (origin_id) WHERE origin_kind = 4;
