@@ -1,23 +1,27 @@
 //! Messages, their deliveries, and what was done to them.
 
 use portway_model::{DeliveryState, MessageId, MessageStatus};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Time;
+use super::{Time, words};
 
 /// A page of messages, newest first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MessagePage {
     pub items: Vec<Message>,
     /// The cursor of the next page; none: this is the last.
+    #[schemars(with = "Option<u64>")]
     pub next: Option<MessageId>,
 }
 
 /// A message, without its body.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
+    #[schemars(with = "u64")]
     pub id: MessageId,
     pub interface: String,
+    #[schemars(schema_with = "words::message_status")]
     pub status: MessageStatus,
     pub received_at: Time,
     pub stored_at: Time,
@@ -26,13 +30,14 @@ pub struct Message {
     pub dedupe: Option<String>,
     pub body_bytes: u64,
     /// The message it came from or repeats.
+    #[schemars(with = "Option<u64>")]
     pub origin: Option<MessageId>,
     /// `route`, `duplicate` or `conflict`.
     pub origin_kind: Option<String>,
 }
 
 /// A message and all that is known of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MessageDetail {
     pub message: Message,
     /// Name and value, in order.
@@ -43,9 +48,10 @@ pub struct MessageDetail {
 }
 
 /// A delivery.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Delivery {
     pub destination: String,
+    #[schemars(schema_with = "words::delivery_state")]
     pub state: DeliveryState,
     pub lane: u16,
     pub round: u32,
@@ -57,7 +63,7 @@ pub struct Delivery {
 }
 
 /// One try of a delivery.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attempt {
     pub destination: String,
     pub round: u32,
@@ -70,7 +76,7 @@ pub struct Attempt {
 }
 
 /// What an operator did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ActionRecord {
     pub at: Time,
     pub destination: Option<String>,
@@ -81,8 +87,9 @@ pub struct ActionRecord {
 }
 
 /// What became of an action.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ActionDone {
+    #[schemars(with = "u64")]
     pub message: MessageId,
     pub action: String,
     /// The destinations whose deliveries it changed.
@@ -90,14 +97,14 @@ pub struct ActionDone {
 }
 
 /// A destination that was started again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Resumed {
     pub interface: String,
     pub destination: String,
 }
 
 /// A copy of the store.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Backup {
     pub file: String,
     pub bytes: u64,

@@ -2,22 +2,26 @@
 
 mod message;
 mod status;
+mod stream;
 mod time;
+pub(crate) mod words;
 
 pub use message::{
     ActionDone, ActionRecord, Attempt, Backup, Delivery, Message, MessageDetail, MessagePage, Resumed,
 };
 pub use status::{
     BlockedLane, Commits, Count, DeliveryCounts, DeliveryLatency, Destination, DestinationState, Engine,
-    EngineState, Health, Intake, Interface, Items, Listener, Memory, Notice, Plugin, Poll, Reason, Refused,
-    Status, Store,
+    EngineState, Health, Intake, Interface, Items, Listener, Memory, Notice, Plugin, PluginCounts, Poll,
+    Reason, Refused, SourceCounts, Status, Store,
 };
+pub use stream::{EngineNow, Trouble};
 pub use time::Time;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The body of every answer that is an error.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Error {
     /// For programs, kebab-case.
     pub code: String,

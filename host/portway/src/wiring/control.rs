@@ -20,6 +20,7 @@ use portway_store_sqlite::SqliteStore;
 use super::clock::SystemClock;
 use super::latency::LatencyCounts;
 use super::names::Names;
+use super::observer::{PluginObserver, plugin_counts};
 use super::picture;
 use super::sources::SourceParts;
 
@@ -35,6 +36,7 @@ pub struct EngineControl {
     /// In the order of the project's interfaces; none: only routes lead to it.
     parts: Vec<Option<SourceParts>>,
     plugins: Vec<views::Plugin>,
+    observers: Vec<Arc<PluginObserver>>,
     latencies: Latencies,
     started_at: Time,
     started: Instant,
@@ -48,7 +50,7 @@ impl EngineControl {
         engine: EngineHandle,
         store: Arc<SqliteStore>,
         parts: Vec<Option<SourceParts>>,
-        (plugins, latencies): (Vec<views::Plugin>, Latencies),
+        (plugins, observers, latencies): (Vec<views::Plugin>, Vec<Arc<PluginObserver>>, Latencies),
     ) -> Self {
         EngineControl {
             project,
@@ -57,6 +59,7 @@ impl EngineControl {
             store,
             parts,
             plugins,
+            observers,
             latencies,
             started_at: Time(SystemClock::new().now()),
             started: Instant::now(),
@@ -120,6 +123,8 @@ impl EngineControl {
             items: source.as_ref().map(items).unwrap_or_default(),
             refusals: refusals.unwrap_or_default(),
             notices: parts.map(|parts| parts.observer.notices()).unwrap_or_default(),
+            source: source.as_ref().map(picture::source_counts).unwrap_or_default(),
+            plugins: plugin_counts(&self.observers, name),
             destinations: destinations.collect(),
         }
     }
