@@ -11,6 +11,7 @@ mod refused;
 mod routes;
 mod rubbish;
 mod senders;
+mod service;
 mod stopping;
 
 use std::time::{Duration, Instant};
