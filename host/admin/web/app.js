@@ -3,15 +3,17 @@
 import * as api from "./api.js";
 import { announce, el, fill, setText } from "./dom.js";
 import { Live } from "./live.js";
-import { messageList, messagePage } from "./messages.js";
+import { MessageFilter, messageList, messagePage } from "./messages.js";
 import { Overview } from "./overview.js";
 
 /** Between two looks at the clock: ages and rates move without a change. */
 const TICK_MS = 1_000;
 
 const main = document.getElementById("main");
-const live = new Live(changed, () => askForToken("The token is not taken any more: the engine has a new one."));
-let overview = null;
+const live = new Live(soon, () => askForToken("The token is not taken any more: the engine has a new one."));
+/** What is shown and follows the engine: it has an `update`. */
+let shown = null;
+let is_due = false;
 let view = new AbortController();
 let drawn = null;
 
@@ -20,7 +22,7 @@ async function show() {
   if (!api.token.get()) return askForToken("");
   view.abort();
   view = new AbortController();
-  overview = null;
+  shown = null;
   frame(true);
   const [path, query] = location.hash.replace(/^#/, "").split("?");
   const message = /^\/messages\/(\d+)$/.exec(path);
@@ -28,8 +30,11 @@ async function show() {
   drawn = path;
   try {
     if (message) await messagePage(main, message[1], view.signal);
-    else if (path === "/messages") await messageList(main, new URLSearchParams(query), live, view.signal);
-    else overview = new Overview(main, live);
+    else if (path === "/messages") {
+      const asked = new URLSearchParams(query);
+      shown = new MessageFilter(asked, live);
+      await messageList(main, asked, shown, view.signal);
+    } else shown = new Overview(main, live);
   } catch (error) {
     if (error.name === "AbortError") return;
     if (error.status === 401) return askForToken("The token is not taken any more: the engine has a new one.");
@@ -56,13 +61,23 @@ function changed() {
   setText(document.getElementById("engine"), engine ? `${engine.project} · ${engine.version}` : "");
   const of_link = link === "live" ? engine?.state ?? "live" : link;
   const state = live.abort ? of_link : "";
-  const shown = document.getElementById("link");
-  if (shown.textContent !== state) {
-    shown.className = `tag ${state}`;
-    setText(shown, state);
+  const tag = document.getElementById("link");
+  if (tag.textContent !== state) {
+    tag.className = `tag ${state}`;
+    setText(tag, state);
     if (state) announce(`The engine: ${state}`);
   }
-  overview?.update();
+  shown?.update();
+}
+
+/** A thousand changes that come at once are drawn once. */
+function soon() {
+  if (is_due) return;
+  is_due = true;
+  requestAnimationFrame(() => {
+    is_due = false;
+    changed();
+  });
 }
 
 function askForToken(why) {
@@ -70,7 +85,7 @@ function askForToken(why) {
   live.stop();
   live.clear();
   api.token.forget();
-  overview = null;
+  shown = null;
   drawn = null;
   frame(false);
   changed();
@@ -111,6 +126,6 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden) live.stop();
   else live.start();
 });
-setInterval(() => overview?.update(), TICK_MS);
+setInterval(() => shown?.update(), TICK_MS);
 if (api.token.get() && !document.hidden) live.start();
 show();

@@ -11,11 +11,11 @@ const STATUSES = ["pending", "finished", "quarantined", "duplicate"];
 const FILTERS = ["interface", "destination", "status", "cursor"];
 
 /** The list, as the address of the page asks for it. */
-export async function messageList(place, query, live, signal) {
+export async function messageList(place, query, filter, signal) {
   const asked = new URLSearchParams({ limit: LIMIT });
   for (const name of FILTERS) if (query.get(name)) asked.set(name, query.get(name));
   const found = el("div", { "aria-live": "polite", "aria-busy": "true" }, el("p", {}, "Loading …"));
-  fill(place, el("h1", {}, "Messages"), filterForm(query, live), found);
+  fill(place, el("h1", {}, "Messages"), filter.form, found);
   const page = await api.get(`/api/v1/messages?${asked}`, signal);
   found.setAttribute("aria-busy", "false");
   if (page.items.length === 0) return fill(found, el("p", {}, "No message fits."));
@@ -46,26 +46,39 @@ function pages(query, page) {
     page.next !== null && link({ cursor: page.next }, "Older"));
 }
 
-function filterForm(query, live) {
-  const names = [...live.interfaces.keys()];
-  const given = query.get("interface");
-  if (given && !names.includes(given)) names.push(given);
-  const option = (value, text, chosen) => el("option", { value, selected: value === chosen }, text);
-  const form = el("form", { class: "controls", "aria-label": "Which messages" },
-    field("Interface", el("select", { id: "of", name: "interface" }, option("", "all", given ?? ""),
-      names.map((name) => option(name, name, given)))),
-    field("Status", el("select", { id: "in", name: "status" }, option("", "any", query.get("status") ?? ""),
-      STATUSES.map((status) => option(status, status, query.get("status"))))),
-    el("button", { type: "submit" }, "Show"));
-  form.addEventListener("submit", (event) => {
+/** The form that chooses which messages are listed. */
+export class MessageFilter {
+  constructor(query, live) {
+    this.live = live;
+    this.given = query.get("interface") ?? "";
+    this.interfaces = el("select", { id: "of", name: "interface" });
+    const status = query.get("status") ?? "";
+    const statuses = [["", "any"], ...STATUSES.map((one) => [one, one])];
+    this.form = el("form", { class: "controls", "aria-label": "Which messages", onsubmit: (event) => this.choose(event) },
+      field("Interface", this.interfaces),
+      field("Status", el("select", { id: "in", name: "status" },
+        statuses.map(([value, text]) => el("option", { value, selected: value === status }, text)))),
+      el("button", { type: "submit" }, "Show"));
+    this.update();
+  }
+
+  /** The names may come after the page. What is chosen stays. */
+  update() {
+    const names = ["", ...this.live.interfaces.keys()];
+    if (!names.includes(this.given)) names.push(this.given);
+    if (names.length === this.interfaces.options.length) return;
+    const chosen = this.interfaces.value || this.given;
+    fill(this.interfaces, names.map((name) => el("option", { value: name, selected: name === chosen }, name || "all")));
+  }
+
+  choose(event) {
     event.preventDefault();
-    const to = new URLSearchParams([...new FormData(form)].filter(([, value]) => value !== ""));
+    const to = new URLSearchParams([...new FormData(this.form)].filter(([, value]) => value !== ""));
     const hash = `#/messages?${to}`;
     // Asking for the same again asks the engine again.
     if (location.hash === hash) dispatchEvent(new Event("hashchange"));
     else location.hash = hash;
-  });
-  return form;
+  }
 }
 
 /** One message. */

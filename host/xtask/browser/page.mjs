@@ -85,6 +85,7 @@ async function goesByKeyboard() {
   await widths(page);
   assert.deepEqual(complaints, [], "the browser complains");
   seen("no complaint of the browser");
+  await engineEnds(page);
   await page.context().close();
 }
 
@@ -131,7 +132,12 @@ async function list(page) {
   await page.keyboard.press("Enter");
   // The hostile message came twice.
   await page.getByRole("table", { name: "Messages duplicate of lab, newest first" }).waitFor();
-  seen("a list and its filter");
+  // The names are there also where the page begins with the list.
+  await page.reload();
+  await page.locator("#of option", { hasText: "lab" }).waitFor({ state: "attached" });
+  assert.equal(await page.locator("#of").inputValue(), "lab");
+  await page.getByRole("table", { name: "Messages duplicate of lab, newest first" }).waitFor();
+  seen("a list and its filter, also after a reload");
   await accessible(page, "messages");
 }
 
@@ -174,6 +180,18 @@ async function widths(page) {
     }
   }
   seen("320 to 1600 px, light and dark");
+}
+
+/** An engine that ends is told, and what was known stays on the page. */
+async function engineEnds(page) {
+  await page.goto(`${url}#/`);
+  await page.getByRole("article", { name: "lab" }).waitFor();
+  const { engine } = await (await fetch(`${url}api/v1/status`, { headers: { authorization: `Bearer ${token}` } })).json();
+  process.kill(engine.process_id, "SIGTERM");
+  await page.locator("#link", { hasText: "reconnecting" }).waitFor();
+  await page.getByRole("alert").getByText("the engine does not answer").waitFor();
+  assert.equal(await page.getByRole("article", { name: "lab" }).count(), 1);
+  seen("the end of the engine");
 }
 
 /** What axe finds: names, roles, contrast, headings, landmarks. */

@@ -63,6 +63,7 @@ pub fn browser(root: &Path, binary: Binary) -> Result<()> {
     // Its arguments hold the token, which is not shown.
     let ended = walk.env("CHROMIUM", chromium).status().context("cannot start node")?;
     ensure!(ended.success(), "the page is not as it should be; pictures are in {}", pictures.display());
+    // The walk has asked it to end already.
     engine.stop(Duration::from_secs(30))
 }
 
