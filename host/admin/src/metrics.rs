@@ -107,6 +107,8 @@ metrics! {
     Fates = Counter "source_messages_total" ["interface", "fate"],
     /// Bytes a source read or wrote, by direction: in or out.
     SourceBytes = Counter "source_bytes_total" ["interface", "direction"],
+    /// Requests that a source answered over HTTP, by the class of the answer's status.
+    Requests = Counter "http_requests_total" ["interface", "status"],
     /// Addresses whose connections wait because of earlier faults.
     Slowed = Gauge "source_addresses_slowed" ["interface"],
     /// 1 for the state that a source is in which looks for messages by itself.
@@ -254,6 +256,12 @@ fn render_sources(page: &mut Page, status: &Status) {
     for Interface { name, source, .. } in &status.interfaces {
         for (direction, count) in [("in", source.bytes_in), ("out", source.bytes_out)] {
             page.line(Metric::SourceBytes, &[("interface", name), ("direction", direction)], count as f64);
+        }
+    }
+    page.head(Metric::Requests);
+    for Interface { name, source, .. } in &status.interfaces {
+        for (class, count) in bounded(source.requests.iter().map(Count::pair)) {
+            page.line(Metric::Requests, &[("interface", name), ("status", class)], count as f64);
         }
     }
     page.head(Metric::Slowed);

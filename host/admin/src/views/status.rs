@@ -151,6 +151,9 @@ pub struct SourceCounts {
     pub not_stored: Vec<Count>,
     /// Connections that ended, by why.
     pub closed: Vec<Count>,
+    /// Requests of an HTTP source, by the class of their answer's status, such as `2xx`.
+    #[serde(default)]
+    pub requests: Vec<Count>,
     /// Addresses that wait because of earlier faults.
     pub addresses_slowed: u64,
     pub bytes_in: u64,

@@ -161,6 +161,7 @@ impl Control for Engine {
                     source: views::SourceCounts {
                         stored: 14,
                         duplicates: 1,
+                        requests: vec![views::Count { reason: "2xx".into(), count: 7 }],
                         ..views::SourceCounts::default()
                     },
                     plugins: vec![views::PluginCounts {

@@ -55,6 +55,7 @@ pub fn source_counts(source: &SourceStatus) -> views::SourceCounts {
         conflicts: source.conflicts,
         not_stored: all(&source.not_stored_by),
         closed: all(&source.connections_closed),
+        requests: all(&source.requests_by),
         addresses_slowed: source.addresses_slowed,
         bytes_in: source.bytes_in,
         bytes_out: source.bytes_out,
