@@ -73,6 +73,7 @@ test("what stands still comes before what goes on by itself", () => {
   const found = stuck(live, 10_000);
   assert.deepEqual(found.map((one) => one.grave), [true, true, true, false]);
   assert.equal(found[0].text, "lab → b: stopped for 10 s: connection refused (refused)");
+  assert.deepEqual(found[0].resume, { interface: "lab", destination: "b" });
   assert.equal(found[1].links[0].href, "#/messages/42");
   assert.equal(found[2].links[0].href, "#/messages?interface=lab&destination=c&status=quarantined");
   assert.match(found[3].text, /away for 10 s, asked again in 10 s/);

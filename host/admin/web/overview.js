@@ -1,5 +1,6 @@
 // The overview: what is stuck, and every interface with its destinations, as it changes.
 
+import * as api from "./api.js";
 import { announce, el, field, fill, reconcile, row, setText, table } from "./dom.js";
 import { stuck } from "./stuck.js";
 import { ago, bytes, count, many, rate } from "./words.js";
@@ -86,13 +87,27 @@ export class Overview {
 }
 
 function stuckLine(one) {
-  return el("li", { class: one.grave ? "grave" : "mild" }, el("span"), " ", el("span", { class: "links" }));
+  const button = one.resume && el("button", { type: "button", onclick: () => resume(one.resume) },
+    "Resume", el("span", { class: "unseen" }, ` ${one.resume.interface} → ${one.resume.destination}`));
+  return el("li", { class: one.grave ? "grave" : "mild" }, el("span"), " ", el("span", { class: "links" }), " ", button);
+}
+
+/** Starts a destination again; the stream tells what becomes of it. */
+async function resume(to) {
+  const name = `${to.interface} → ${to.destination}`;
+  const path = [to.interface, to.destination].map(encodeURIComponent).join("/");
+  try {
+    await api.post(`/api/v1/destinations/${path}/resume`, {});
+    announce(`${name}: started again`);
+  } catch (error) {
+    announce(`${name}: ${error.message}`);
+  }
 }
 
 function updateStuck(node, one) {
   setText(node.firstChild, one.text);
   const create = () => el("a");
-  reconcile(node.lastChild, one.links ?? [], (link) => link.href, create, (a, { href, text }) => {
+  reconcile(node.querySelector(".links"), one.links ?? [], (link) => link.href, create, (a, { href, text }) => {
     a.href = href;
     setText(a, text);
   });

@@ -7,7 +7,8 @@ const LINKS_MAX = 8;
 
 /**
  * Everything that is stuck: `key` names it for as long as it is so, `text` says it, `links` lead
- * to more, `grave` tells what stands still from what goes on by itself.
+ * to more, `grave` tells what stands still from what goes on by itself, `resume` names a destination
+ * that can be started again.
  */
 export function stuck(live, now = Date.now()) {
   const found = [];
@@ -35,7 +36,7 @@ function ofDestination(one, destination, now) {
   const found = [];
   if (destination.state === "stopped") {
     found.push({
-      key: `${key} stopped`, grave: true,
+      key: `${key} stopped`, grave: true, resume: { interface: one.name, destination: destination.name },
       text: `${name}: stopped for ${ago(destination.since, now)}: ${destination.why?.text ?? ""} (${destination.why?.code ?? ""})`,
     });
   } else if (destination.state === "waiting") {

@@ -5,7 +5,7 @@
 // reason.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, rmdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import net from "node:net";
 import path from "node:path";
@@ -113,12 +113,23 @@ async function overview(page) {
   // Nobody takes the results: the page says so, and why.
   await page.locator("#main .stuck li", { hasText: /lab → results.*unreachable/ }).first().waitFor();
   seen("an interface, its destinations, what is stuck");
+  await resume(page, table);
   const repeated = page.locator("dl.facts > div", { hasText: "Repeated" }).locator("dd");
   assert.equal(await repeated.textContent(), "0");
   await sendHostile();
   await page.waitForFunction((node) => node.textContent === "1", await repeated.elementHandle());
   seen("a new message without a reload");
   await accessible(page, "overview");
+}
+
+/** A folder stood where a file is to be written: it goes, and the destination is started again. */
+async function resume(page, table) {
+  await table.getByRole("row", { name: /copy.*stopped/ }).waitFor();
+  rmdirSync(path.join(pictures, "../out/copy"));
+  await tabTo(page, "BUTTON", "Resume lab → copy");
+  await page.keyboard.press("Enter");
+  await table.getByRole("row", { name: /copy.*running/ }).waitFor();
+  seen("a stopped destination, started again");
 }
 
 async function list(page) {

@@ -34,6 +34,7 @@ pub fn browser(root: &Path, binary: Binary) -> Result<()> {
     let portway = binary.path(root)?;
     let ports = Ports::free()?;
     let folder = project::lab_results(root, "browser", &ports)?;
+    add_stopped(&folder)?;
     let pictures = folder.join("pictures");
     fs::create_dir_all(&pictures)?;
 
@@ -65,6 +66,24 @@ pub fn browser(root: &Path, binary: Binary) -> Result<()> {
     ensure!(ended.success(), "the page is not as it should be; pictures are in {}", pictures.display());
     // The walk has asked it to end already.
     engine.stop(Duration::from_secs(30))
+}
+
+/// A destination that stops: a folder stands where its file would be. The walk removes it and starts
+/// the destination again.
+fn add_stopped(folder: &Path) -> Result<()> {
+    const COPY: &str = r#"
+[[destination]]
+name = "copy"
+order = "strict"
+[destination.sender]
+plugin = "file"
+settings = { mode = "append", file = "copy" }
+grants.folder = { type = "folder", path = "out" }
+"#;
+    fs::create_dir_all(folder.join("out/copy"))?;
+    let file = folder.join("interfaces/lab.toml");
+    let text = fs::read_to_string(&file)? + COPY;
+    Ok(fs::write(file, text)?)
 }
 
 /// Tests of the page's own logic, which need no browser.

@@ -17,7 +17,7 @@ use portway_store::Registered;
 use super::catalog::{FindError, PluginCatalog};
 use super::deliver::{Delivery, Destination, Target};
 use super::names::Names;
-use super::observer::PluginObserver;
+use super::observer::{Observers, PluginObserver};
 use super::openings::{self, Owner};
 
 /// Why a project's plugins cannot be used.
@@ -58,12 +58,12 @@ pub struct Plugins<'a> {
     catalog: &'a PluginCatalog,
     loaded: BTreeMap<(Role, String), Plugin>,
     /// Of every plugin that was opened.
-    observers: Vec<Arc<PluginObserver>>,
+    observers: Observers,
 }
 
 impl<'a> Plugins<'a> {
     pub fn new(runtime: &'a Runtime, catalog: &'a PluginCatalog) -> Self {
-        Plugins { runtime, catalog, loaded: BTreeMap::new(), observers: Vec::new() }
+        Plugins { runtime, catalog, loaded: BTreeMap::new(), observers: Observers::new() }
     }
 
     pub async fn load(&mut self, role: Role, name: &str) -> Result<Plugin, AssembleError> {
@@ -81,12 +81,12 @@ impl<'a> Plugins<'a> {
     /// One who listens to a plugin of an interface; `destination` is empty for a source.
     pub fn observer(&mut self, interface: &str, destination: &str, plugin: &str) -> Arc<PluginObserver> {
         let observer = PluginObserver::new(interface, destination, plugin);
-        self.observers.push(observer.clone());
+        self.observers.entry(interface.to_owned()).or_default().push(observer.clone());
         observer
     }
 
     /// Everyone who listens to a plugin.
-    pub fn observers(&self) -> Vec<Arc<PluginObserver>> {
+    pub fn observers(&self) -> Observers {
         self.observers.clone()
     }
 

@@ -20,7 +20,7 @@ use portway_store_sqlite::SqliteStore;
 use super::clock::SystemClock;
 use super::latency::LatencyCounts;
 use super::names::Names;
-use super::observer::{PluginObserver, plugin_counts};
+use super::observer::{Observers, plugin_counts};
 use super::picture;
 use super::sources::SourceParts;
 
@@ -36,7 +36,7 @@ pub struct EngineControl {
     /// In the order of the project's interfaces; none: only routes lead to it.
     parts: Vec<Option<SourceParts>>,
     plugins: Vec<views::Plugin>,
-    observers: Vec<Arc<PluginObserver>>,
+    observers: Observers,
     latencies: Latencies,
     started_at: Time,
     started: Instant,
@@ -50,7 +50,7 @@ impl EngineControl {
         engine: EngineHandle,
         store: Arc<SqliteStore>,
         parts: Vec<Option<SourceParts>>,
-        (plugins, observers, latencies): (Vec<views::Plugin>, Vec<Arc<PluginObserver>>, Latencies),
+        (plugins, observers, latencies): (Vec<views::Plugin>, Observers, Latencies),
     ) -> Self {
         EngineControl {
             project,
@@ -124,7 +124,7 @@ impl EngineControl {
             refusals: refusals.unwrap_or_default(),
             notices: parts.map(|parts| parts.observer.notices()).unwrap_or_default(),
             source: source.as_ref().map(picture::source_counts).unwrap_or_default(),
-            plugins: plugin_counts(&self.observers, name),
+            plugins: self.observers.get(name).map(|all| plugin_counts(all)).unwrap_or_default(),
             destinations: destinations.collect(),
         }
     }

@@ -1,6 +1,6 @@
 //! What plugins say beside their verdicts: log lines, notices, faults.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portway_admin::views;
@@ -34,11 +34,6 @@ impl PluginObserver {
         })
     }
 
-    /// The interface it is of.
-    pub fn interface(&self) -> &str {
-        &self.interface
-    }
-
     /// What it noticed since the start, by code.
     pub fn notices(&self) -> Vec<views::Notice> {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -58,11 +53,14 @@ impl PluginObserver {
     }
 }
 
+/// Those who listen to plugins, by interface.
+pub type Observers = HashMap<String, Vec<Arc<PluginObserver>>>;
+
 /// What the plugins of one interface did beside their work, those that did; a plugin that a
 /// destination uses twice is told once.
-pub fn plugin_counts(observers: &[Arc<PluginObserver>], interface: &str) -> Vec<views::PluginCounts> {
+pub fn plugin_counts(observers: &[Arc<PluginObserver>]) -> Vec<views::PluginCounts> {
     let mut all: Vec<views::PluginCounts> = Vec::new();
-    for observer in observers.iter().filter(|observer| observer.interface() == interface) {
+    for observer in observers {
         let new = observer.counts();
         let is_same = |known: &&mut views::PluginCounts| {
             known.plugin == new.plugin && known.destination == new.destination
@@ -149,13 +147,13 @@ mod tests {
             PluginObserver::new("lab", "api", "json-map"),
             PluginObserver::new("lab", "api", "json-map"),
             PluginObserver::new("lab", "", "mllp"),
-            PluginObserver::new("other", "api", "json-map"),
+            PluginObserver::new("lab", "quiet", "json-map"),
         ];
-        for observer in &all {
+        for observer in &all[..3] {
             observer.notice("odd", "text");
         }
         *all[2].faults.lock().unwrap().entry("trap").or_default() += 1;
-        let counts = plugin_counts(&all, "lab");
+        let counts = plugin_counts(&all);
         assert_eq!(counts.len(), 2);
         assert_eq!((counts[0].destination.as_deref(), counts[0].notices[0].count), (Some("api"), 2));
         // Its notices are told with the source.
