@@ -16,11 +16,11 @@ use axum::{Json, Router};
 use http::{StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use portway_model::{MessageId, code};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::error::ApiError;
 use crate::guard::{Guard, guard};
-use crate::{Action, ActionKind, Control, DrainOrder, metrics, params, views};
+use crate::{Action, ActionKind, Control, DrainOrder, metrics, openapi, params, stream, views, web};
 
 /// Bytes in the body of a request.
 const REQUEST_BYTES_MAX: usize = 64 << 10;
@@ -37,9 +37,17 @@ struct Api {
 type Answer<T> = Result<Json<T>, ApiError>;
 
 /// Everything the API answers.
-pub(crate) fn router(control: Arc<dyn Control>, with: Arc<Guard>, message_bytes_max: usize) -> Router {
-    let api = Api { control, bodies: Arc::new(Semaphore::new(BODIES_MAX)) };
+pub(crate) fn router(
+    control: Arc<dyn Control>,
+    with: Arc<Guard>,
+    message_bytes_max: usize,
+    stopped: watch::Receiver<bool>,
+) -> Router {
+    let api = Api { control: control.clone(), bodies: Arc::new(Semaphore::new(BODIES_MAX)) };
     Router::new()
+        .merge(web::routes())
+        .merge(openapi::routes())
+        .merge(stream::routes(control, stopped))
         .route("/health", get(health))
         .route("/metrics", get(show_metrics))
         .route("/api/v1/status", get(status))

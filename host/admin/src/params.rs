@@ -1,12 +1,13 @@
 //! What callers of the API send, and its limits.
 
 use portway_model::{MessageId, MessageStatus};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::views::Time;
 
 /// Which messages to list.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListMessages {
     /// Only of this interface.
@@ -14,6 +15,7 @@ pub struct ListMessages {
     pub interface: Option<String>,
     /// Only in this status: `pending`, `finished`, `quarantined` or `duplicate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::views::words::optional_message_status")]
     pub status: Option<MessageStatus>,
     /// Only with a delivery to this destination; needs `interface`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,6 +37,7 @@ pub struct ListMessages {
     pub to: Option<Time>,
     /// Where the page begins: `next` of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u64>")]
     pub cursor: Option<MessageId>,
     /// Messages in the page.
     #[serde(default = "ListMessages::limit_default")]
@@ -53,7 +56,7 @@ impl ListMessages {
 }
 
 /// What goes with a resend or a dismissal.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Act {
     /// None: every delivery of the message that it fits.
@@ -73,7 +76,7 @@ pub const REASON_BYTES_MAX: usize = 1_024;
 pub const AUTHOR_BYTES_MAX: usize = 128;
 
 /// What goes with an action on a destination or on the engine.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Word {
     /// Why, for the record.
@@ -85,16 +88,18 @@ pub struct Word {
 }
 
 /// Where a backup goes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "BackupRequest")]
 pub struct Backup {
     /// An absolute path on the engine's machine, to a file that does not exist yet.
     pub file: String,
 }
 
 /// How to drain.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "DrainRequest")]
 pub struct Drain {
     /// Stop the process when everything that can be delivered is.
     #[serde(default)]
@@ -106,13 +111,14 @@ pub struct Drain {
 
 /// Which lane's head is meant, and what goes with it. Without lane and message: the only one that
 /// is blocked.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ActOnLane {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lane: Option<u16>,
     /// The message that blocks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u64>")]
     pub message: Option<MessageId>,
     /// Why, for the record.
     #[serde(default)]
@@ -123,10 +129,11 @@ pub struct ActOnLane {
 }
 
 /// What is done to many messages: those listed, or the page that a search finds.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkAct {
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<u64>>")]
     pub ids: Option<Vec<MessageId>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<ListMessages>,
@@ -151,8 +158,9 @@ impl BulkAct {
 }
 
 /// What goes with a corrected copy of a message, whose bytes are the body of the request.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "EditRequest")]
 pub struct Edit {
     /// Names of destinations with commas between them; none: to all of the interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -12,7 +12,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use portway_model::code;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::guard::Guard;
@@ -72,6 +72,8 @@ pub struct AdminServer {
     address: SocketAddr,
     connections: Arc<Semaphore>,
     router: Router,
+    /// True: connections finish what is on its way, streams end.
+    stop: watch::Sender<bool>,
 }
 
 impl AdminServer {
@@ -82,12 +84,37 @@ impl AdminServer {
         }
         let failed = |source| AdminError::Listen { address: settings.listen, source };
         let listener = TcpListener::bind(settings.listen).await.map_err(failed)?;
+        AdminServer::on(listener, settings, control)
+    }
+
+    /// The same on a socket that listens already. It must not block, and be a loopback one.
+    pub fn bind_to(
+        socket: std::net::TcpListener,
+        settings: AdminSettings,
+        control: Arc<dyn Control>,
+    ) -> Result<AdminServer, AdminError> {
+        let failed = |source| AdminError::Listen { address: settings.listen, source };
+        let listener = TcpListener::from_std(socket).map_err(failed)?;
+        AdminServer::on(listener, settings, control)
+    }
+
+    fn on(
+        listener: TcpListener,
+        settings: AdminSettings,
+        control: Arc<dyn Control>,
+    ) -> Result<AdminServer, AdminError> {
+        let failed = |source| AdminError::Listen { address: settings.listen, source };
         let address = listener.local_addr().map_err(failed)?;
+        if !address.ip().is_loopback() {
+            return Err(AdminError::NotLoopback(address));
+        }
         let token = Token::random();
         ControlFile { address, token: token.clone() }.write(&settings.data_dir)?;
-        let router = router(control, Arc::new(Guard::new(token, address)), settings.message_bytes_max);
+        let (stop, stopped) = watch::channel(false);
+        let guard = Arc::new(Guard::new(token, address));
+        let router = router(control, guard, settings.message_bytes_max, stopped);
         let connections = Arc::new(Semaphore::new(settings.connections_max.max(1)));
-        Ok(AdminServer { listener, address, connections, router })
+        Ok(AdminServer { listener, address, connections, router, stop })
     }
 
     pub fn local_addr(&self) -> SocketAddr {
@@ -97,28 +124,22 @@ impl AdminServer {
     /// Answers until `shutdown` is ready, and then finishes what is on its way.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let mut shutdown = std::pin::pin!(shutdown);
-        let (stop, _) = tokio::sync::watch::channel(false);
         let mut tasks = JoinSet::new();
         loop {
             tokio::select! {
                 () = &mut shutdown => break,
-                accepted = self.listener.accept() => self.take(accepted, &stop, &mut tasks).await,
+                accepted = self.listener.accept() => self.take(accepted, &mut tasks).await,
                 Some(_) = tasks.join_next() => {}
             }
         }
         drop(self.listener);
-        stop.send_replace(true);
+        self.stop.send_replace(true);
         let finish = async { while tasks.join_next().await.is_some() {} };
         // What is still going on after this is dropped with the set.
         let _ = tokio::time::timeout(STOP_TIMEOUT, finish).await;
     }
 
-    async fn take(
-        &self,
-        accepted: io::Result<(TcpStream, SocketAddr)>,
-        stop: &tokio::sync::watch::Sender<bool>,
-        tasks: &mut JoinSet<()>,
-    ) {
+    async fn take(&self, accepted: io::Result<(TcpStream, SocketAddr)>, tasks: &mut JoinSet<()>) {
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
@@ -132,7 +153,7 @@ impl AdminServer {
             tracing::warn!("the admin API has too many connections, one was closed");
             return;
         };
-        let (router, stop) = (self.router.clone(), stop.subscribe());
+        let (router, stop) = (self.router.clone(), self.stop.subscribe());
         tasks.spawn(async move {
             serve(stream, router, stop).await;
             drop(permit);
@@ -141,7 +162,7 @@ impl AdminServer {
 }
 
 /// One connection until it ends, stalls or the engine stops.
-async fn serve(stream: TcpStream, router: Router, mut stop: tokio::sync::watch::Receiver<bool>) {
+async fn serve(stream: TcpStream, router: Router, mut stop: watch::Receiver<bool>) {
     let _ = stream.set_nodelay(true);
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(HEAD_BYTES_MAX);

@@ -457,6 +457,8 @@ mod tests {
             },
             dedupe: None,
             origin: None,
+            edited: None,
+            terms: Vec::new(),
             deliveries: Vec::new(),
         }
     }

@@ -171,10 +171,23 @@ impl Listener {
     /// Binds and reads the certificate. Needs a runtime around it.
     pub fn bind(settings: ListenSettings) -> Result<Listener, ListenError> {
         let address = settings.address;
+        let listener = bind(address).map_err(|source| ListenError::Bind { address, source })?;
+        Listener::on(listener, settings)
+    }
+
+    /// The same on a socket that listens already and does not block; its address counts.
+    pub fn bind_to(socket: std::net::TcpListener, settings: ListenSettings) -> Result<Listener, ListenError> {
+        let address = settings.address;
+        let listener =
+            TcpListener::from_std(socket).map_err(|source| ListenError::Bind { address, source })?;
+        Listener::on(listener, settings)
+    }
+
+    fn on(listener: TcpListener, settings: ListenSettings) -> Result<Listener, ListenError> {
+        let address = settings.address;
         let tls = settings.tls.clone().map(Certificate::load).transpose();
         let tls = tls.map_err(|source| ListenError::Tls { address, source: Box::new(source) })?;
         let bind_error = |source| ListenError::Bind { address, source };
-        let listener = bind(address).map_err(bind_error)?;
         let local_address = listener.local_addr().map_err(bind_error)?;
         let connections_max = settings.connections_max.max(1);
         let permits = Arc::new(Semaphore::new(connections_max as usize));

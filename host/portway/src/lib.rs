@@ -7,5 +7,6 @@ pub mod client;
 pub mod commands;
 pub mod error_pages;
 pub mod output;
+pub mod service;
 pub mod traffic;
 pub mod wiring;

@@ -12,6 +12,9 @@ const CODES_MAX: usize = 64;
 /// Where the rest is counted.
 const OTHER: &str = code::OTHER;
 
+/// Classes of statuses that requests are answered with.
+const REQUEST_CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
 /// The counters of one interface. Cheap to clone; made before the driver, so that an observer
 /// of the plugin can count its notices.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +41,8 @@ struct Inner {
     refused_by: Codes,
     notices_by: Codes,
     closed_by: Codes,
+    /// By the first digit of the answer's status.
+    requests: [AtomicU64; REQUEST_CLASSES.len()],
 }
 
 /// Counts by code, of which a plugin may invent as many as it likes.
@@ -100,6 +105,8 @@ pub struct SourceStatus {
     /// Items whose answer could not be written.
     pub unanswered: u64,
     pub notices_by: BTreeMap<String, u64>,
+    /// Requests of an HTTP source, by the class of their answer's status, such as `2xx`.
+    pub requests_by: BTreeMap<String, u64>,
     pub faults: u64,
     pub bytes_in: u64,
     pub bytes_out: u64,
@@ -191,6 +198,14 @@ impl Counters {
         self.inner.faults.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// A request that was answered with a status.
+    pub(crate) fn request(&self, status: u16) {
+        let class = usize::from(status / 100).saturating_sub(1);
+        if let Some(counter) = self.inner.requests.get(class) {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn bytes_in(&self, bytes: usize) {
         self.inner.bytes_in.fetch_add(bytes as u64, Ordering::Relaxed);
     }
@@ -218,6 +233,12 @@ impl Counters {
             answered: get(&inner.answered),
             unanswered: get(&inner.unanswered),
             notices_by: inner.notices_by.all(),
+            requests_by: REQUEST_CLASSES
+                .iter()
+                .zip(&inner.requests)
+                .filter(|(_, counter)| get(counter) > 0)
+                .map(|(class, counter)| ((*class).to_owned(), get(counter)))
+                .collect(),
             faults: get(&inner.faults),
             bytes_in: get(&inner.bytes_in),
             bytes_out: get(&inner.bytes_out),

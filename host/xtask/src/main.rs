@@ -1,6 +1,7 @@
 //! `cargo xtask`: what is done with this repository beside building it. Each command is a
 //! module.
 
+mod browser;
 mod check;
 mod crash;
 mod demo;
@@ -31,6 +32,7 @@ cargo xtask sim --seeds N      the simulation; `--seed S --trace` replays one
 cargo xtask sabotage           breaks the engine in many ways, each of which the simulation must notice
 cargo xtask crash --rounds N   kills a real engine under load and counts at the receiver;
                                with --no-build the program that is there
+cargo xtask browser            the web page of a real engine in a real browser; installs what it needs
 cargo xtask fuzz --seconds N   every fuzz target for so long; with --afresh always the same way";
 
 fn main() -> Result<()> {
@@ -55,6 +57,8 @@ fn main() -> Result<()> {
         ["sabotage"] => sabotage::sabotage(root),
         ["crash", "--rounds", rounds] => crash::crash(root, number(rounds)?, Binary::ToBeBuilt),
         ["crash", "--rounds", rounds, "--no-build"] => crash::crash(root, number(rounds)?, Binary::AsTested),
+        ["browser"] => browser::browser(root, Binary::ToBeBuilt),
+        ["browser", "--no-build"] => browser::browser(root, Binary::AsTested),
         ["fuzz", "--seconds", seconds] => fuzz::fuzz(root, number(seconds)?, fuzz::Start::Onward),
         ["fuzz", "--seconds", seconds, "--afresh"] => fuzz::fuzz(root, number(seconds)?, fuzz::Start::Afresh),
         _ => bail!("no such command; there are:\n{USAGE}"),

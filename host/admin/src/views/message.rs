@@ -1,23 +1,27 @@
 //! Messages, their deliveries, and what was done to them.
 
 use portway_model::{DeliveryState, MessageId, MessageStatus};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Reason, Time};
+use super::{Reason, Time, words};
 
 /// A page of messages, newest first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MessagePage {
     pub items: Vec<Message>,
     /// The cursor of the next page; none: this is the last.
+    #[schemars(with = "Option<u64>")]
     pub next: Option<MessageId>,
 }
 
 /// A message, without its body.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
+    #[schemars(with = "u64")]
     pub id: MessageId,
     pub interface: String,
+    #[schemars(schema_with = "words::message_status")]
     pub status: MessageStatus,
     pub received_at: Time,
     pub stored_at: Time,
@@ -26,13 +30,14 @@ pub struct Message {
     pub dedupe: Option<String>,
     pub body_bytes: u64,
     /// The message it came from or repeats.
+    #[schemars(with = "Option<u64>")]
     pub origin: Option<MessageId>,
     /// `route`, `duplicate`, `conflict` or `edit`.
     pub origin_kind: Option<String>,
 }
 
 /// A message and all that is known of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MessageDetail {
     pub message: Message,
     /// Name and value, in order.
@@ -42,13 +47,15 @@ pub struct MessageDetail {
     pub actions: Vec<ActionRecord>,
     /// Corrected copies that were made of it.
     #[serde(default)]
+    #[schemars(with = "Vec<u64>")]
     pub edits: Vec<MessageId>,
 }
 
 /// A delivery.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Delivery {
     pub destination: String,
+    #[schemars(schema_with = "words::delivery_state")]
     pub state: DeliveryState,
     pub lane: u16,
     pub round: u32,
@@ -60,7 +67,7 @@ pub struct Delivery {
 }
 
 /// One try of a delivery.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attempt {
     pub destination: String,
     pub round: u32,
@@ -73,7 +80,7 @@ pub struct Attempt {
 }
 
 /// What an operator did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ActionRecord {
     pub at: Time,
     pub destination: Option<String>,
@@ -84,8 +91,9 @@ pub struct ActionRecord {
 }
 
 /// What became of an action.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ActionDone {
+    #[schemars(with = "u64")]
     pub message: MessageId,
     pub action: String,
     /// The destinations whose deliveries it changed.
@@ -93,7 +101,7 @@ pub struct ActionDone {
 }
 
 /// A copy of the store.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Backup {
     pub file: String,
     pub bytes: u64,
@@ -101,7 +109,7 @@ pub struct Backup {
 }
 
 /// What became of an action on many messages.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BulkDone {
     /// The name of the request: made again under it, nothing is done twice.
     pub request: String,
@@ -109,12 +117,14 @@ pub struct BulkDone {
     /// One for each message, in order.
     pub items: Vec<BulkItem>,
     /// Where the next page of its search begins; none: there are no more.
+    #[schemars(with = "Option<u64>")]
     pub next: Option<MessageId>,
 }
 
 /// What became of it for one message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BulkItem {
+    #[schemars(with = "u64")]
     pub message: MessageId,
     /// The destinations whose deliveries it changed.
     pub destinations: Vec<String>,
@@ -125,10 +135,12 @@ pub struct BulkItem {
 }
 
 /// A corrected copy that was stored.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Edited {
     /// The copy.
+    #[schemars(with = "u64")]
     pub message: MessageId,
     /// The original.
+    #[schemars(with = "u64")]
     pub of: MessageId,
 }

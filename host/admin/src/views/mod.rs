@@ -3,7 +3,9 @@
 mod destination;
 mod message;
 mod status;
+mod stream;
 mod time;
+pub(crate) mod words;
 
 pub use destination::{DestinationActionDone, DestinationActionRecord, Pause};
 pub use message::{
@@ -12,15 +14,17 @@ pub use message::{
 };
 pub use status::{
     BlockedLane, Commits, Count, DeliveryCounts, DeliveryLatency, Destination, DestinationState, Drain,
-    Draining, Engine, EngineState, Health, Intake, Interface, Items, Listener, Memory, Notice, Plugin, Poll,
-    Rate, Reason, Refused, Status, Store,
+    Draining, Engine, EngineState, Health, Intake, Interface, Items, Listener, Memory, Notice, Plugin,
+    PluginCounts, Poll, Rate, Reason, Refused, SourceCounts, Status, Store,
 };
+pub use stream::{EngineNow, Trouble};
 pub use time::Time;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The body of every answer that is an error.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Error {
     /// For programs, kebab-case.
     pub code: String,

@@ -1,11 +1,12 @@
 //! The engine at one moment: what is stuck, since when, and why.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Pause, Time};
 
 /// Whether the engine lives; all that `/health` says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
     pub state: EngineState,
     /// Whether messages are taken.
@@ -13,7 +14,7 @@ pub struct Health {
 }
 
 /// Where an engine is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineState {
     Starting,
@@ -22,7 +23,7 @@ pub enum EngineState {
 }
 
 /// Everything.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Status {
     pub engine: Engine,
     pub intake: Intake,
@@ -37,7 +38,7 @@ pub struct Status {
 }
 
 /// The process.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Engine {
     pub version: String,
     /// The project folder.
@@ -49,7 +50,7 @@ pub struct Engine {
 }
 
 /// A fact with its reason.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {
     /// For programs, kebab-case.
     pub code: String,
@@ -58,14 +59,14 @@ pub struct Reason {
 }
 
 /// How often something happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Count {
     pub reason: String,
     pub count: u64,
 }
 
 /// The way into the store.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Intake {
     /// Why nothing is taken; none: it is open.
     pub closed: Option<Reason>,
@@ -78,7 +79,7 @@ pub struct Intake {
 }
 
 /// Nothing new is taken, and what was accepted is delivered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Drain {
     pub since: Time,
     /// Who asked.
@@ -90,13 +91,13 @@ pub struct Drain {
 }
 
 /// Whether the engine drains now. An engine that was asked to stop may be gone when it is asked more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Draining {
     pub draining: bool,
 }
 
 /// What storing costs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Commits {
     pub commits: u64,
     /// Of these, flushed to disk.
@@ -114,7 +115,7 @@ pub struct Commits {
 }
 
 /// Where messages are.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Store {
     pub path: String,
     /// Free on its disk, where known.
@@ -126,7 +127,7 @@ pub struct Store {
 }
 
 /// Limits in use.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Memory {
     /// Of the process, where known.
     pub resident_bytes: Option<u64>,
@@ -139,7 +140,7 @@ pub struct Memory {
 }
 
 /// One interface.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interface {
     pub name: String,
     /// None: only routes lead to it.
@@ -151,11 +152,48 @@ pub struct Interface {
     pub refusals: Vec<Count>,
     /// What the source plugin found odd and took all the same.
     pub notices: Vec<Notice>,
+    /// What became of what its source found.
+    #[serde(default)]
+    pub source: SourceCounts,
+    /// Its plugins that faulted, or whose transform or sender noticed something.
+    #[serde(default)]
+    pub plugins: Vec<PluginCounts>,
     pub destinations: Vec<Destination>,
 }
 
+/// What became of what a source found, since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SourceCounts {
+    pub stored: u64,
+    pub duplicates: u64,
+    /// Stored with an earlier message's dedupe key and another body.
+    pub conflicts: u64,
+    /// Not stored, by why.
+    pub not_stored: Vec<Count>,
+    /// Connections that ended, by why.
+    pub closed: Vec<Count>,
+    /// Requests of an HTTP source, by the class of their answer's status, such as `2xx`.
+    #[serde(default)]
+    pub requests: Vec<Count>,
+    /// Addresses that wait because of earlier faults.
+    pub addresses_slowed: u64,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+}
+
+/// What a plugin did beside its work, since the start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PluginCounts {
+    pub plugin: String,
+    /// None: the source.
+    pub destination: Option<String>,
+    /// By kind, such as `trap` or `out-of-fuel`.
+    pub faults: Vec<Count>,
+    pub notices: Vec<Notice>,
+}
+
 /// Where an interface listens.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Listener {
     pub plugin: String,
     pub address: String,
@@ -167,7 +205,7 @@ pub struct Listener {
 }
 
 /// A source that looks for messages by itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Poll {
     pub plugin: String,
     /// `starting`, `polling`, `storing`, `settling`, `resting`, `waiting`, `misconfigured` or `stopped`.
@@ -180,7 +218,7 @@ pub struct Poll {
 
 /// What the source plugin found in the bytes, beside what it answered: a plugin that finds
 /// something and stays silent shows here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Items {
     pub messages: u64,
     pub refused: u64,
@@ -192,7 +230,7 @@ pub struct Items {
 }
 
 /// Something odd that was taken all the same.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Notice {
     pub code: String,
     pub count: u64,
@@ -201,7 +239,7 @@ pub struct Notice {
 }
 
 /// One destination.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Destination {
     pub name: String,
     /// The sender's plugin, or `route INTERFACE`.
@@ -239,7 +277,7 @@ pub struct Destination {
 }
 
 /// How fast a destination is sent to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rate {
     /// Such as `100/s`.
     pub limit: String,
@@ -251,7 +289,7 @@ pub struct Rate {
 }
 
 /// Whether a destination works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DestinationState {
     Running,
@@ -282,7 +320,7 @@ impl DestinationState {
 }
 
 /// The message that a lane waits for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockedLane {
     pub lane: u16,
     pub message: u64,
@@ -293,7 +331,7 @@ pub struct BlockedLane {
 }
 
 /// What became of a destination's deliveries since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DeliveryCounts {
     pub sent: u64,
     pub filtered: u64,
@@ -305,7 +343,7 @@ pub struct DeliveryCounts {
 }
 
 /// How long deliveries that were sent had taken since their message was received.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeliveryLatency {
     pub count: u64,
     pub p50_ms: f64,
@@ -313,7 +351,7 @@ pub struct DeliveryLatency {
 }
 
 /// A plugin in use.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Plugin {
     pub name: String,
     pub version: String,
@@ -326,7 +364,7 @@ pub struct Plugin {
 }
 
 /// Something that was refused before it was a message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
     pub interface: String,
     pub reason: String,

@@ -1,5 +1,6 @@
 //! Points in time as the API writes them: RFC 3339 in UTC with milliseconds.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use portway_model::Timestamp;
@@ -22,6 +23,20 @@ impl fmt::Display for Time {
     }
 }
 
+impl schemars::JsonSchema for Time {
+    fn schema_name() -> Cow<'static, str> {
+        "Time".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "format": "date-time",
+            "description": "A point in time in UTC with milliseconds, such as `2026-11-30T08:59:59.999Z`."
+        })
+    }
+}
+
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
@@ -30,7 +45,7 @@ impl Serialize for Time {
 
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        let text = <Cow<'de, str>>::deserialize(deserializer)?;
         parse(&text)
             .map(Time)
             .ok_or_else(|| de::Error::custom("not a time such as `2026-11-30T08:59:59.999Z`"))

@@ -16,6 +16,11 @@ use portway_model::{DeliveryState, MessageId, MessageStatus, Timestamp};
 pub(crate) struct Engine {
     pub(crate) asked: Mutex<Vec<String>>,
     pub(crate) stopping: Mutex<bool>,
+    /// Messages stored since the start; a change of it is one of the status.
+    pub(crate) more_stored: Mutex<u64>,
+    /// Status asked so often.
+    pub(crate) looks: Mutex<u64>,
+    pub(crate) is_away: Mutex<bool>,
 }
 
 impl Engine {
@@ -76,6 +81,25 @@ fn destination() -> views::Destination {
     }
 }
 
+fn polled() -> views::Interface {
+    views::Interface {
+        name: "inbox".into(),
+        listener: None,
+        poll: Some(views::Poll {
+            plugin: "file".into(),
+            state: "resting".into(),
+            reason: None,
+            polled_at: Some(time(7_000)),
+        }),
+        items: views::Items::default(),
+        refusals: Vec::new(),
+        notices: Vec::new(),
+        source: views::SourceCounts::default(),
+        plugins: Vec::new(),
+        destinations: Vec::new(),
+    }
+}
+
 #[async_trait]
 impl Control for Engine {
     async fn health(&self) -> views::Health {
@@ -85,6 +109,10 @@ impl Control for Engine {
     }
 
     async fn status(&self) -> Result<views::Status, ControlError> {
+        *self.looks.lock().unwrap() += 1;
+        if *self.is_away.lock().unwrap() {
+            return Err(ControlError::new(ControlErrorKind::Unavailable, "store", "the store is busy"));
+        }
         Ok(views::Status {
             engine: views::Engine {
                 version: "0.1.0".into(),
@@ -97,7 +125,7 @@ impl Control for Engine {
             intake: views::Intake {
                 closed: None,
                 waiting: 0,
-                stored: 14,
+                stored: 14 + *self.more_stored.lock().unwrap(),
                 duplicates: 1,
                 refused: Vec::new(),
             },
@@ -121,22 +149,37 @@ impl Control for Engine {
                 pruned: 3,
             },
             memory: views::Memory { resident_bytes: None, waiting: 3, body_bytes: 9, runs: 0 },
-            interfaces: vec![views::Interface {
-                name: "lab".into(),
-                listener: Some(views::Listener {
-                    plugin: "mllp".into(),
-                    address: "127.0.0.1:2575".into(),
-                    tls: false,
-                    connections: 2,
-                    connections_max: 100,
-                    accepted: 6,
-                }),
-                poll: None,
-                items: views::Items { messages: 15, refused: 1, controls: 0, settled: 16, answered: 16 },
-                refusals: vec![views::Count { reason: "not-allowed".into(), count: 2 }],
-                notices: Vec::new(),
-                destinations: vec![destination()],
-            }],
+            interfaces: vec![
+                views::Interface {
+                    name: "lab".into(),
+                    listener: Some(views::Listener {
+                        plugin: "mllp".into(),
+                        address: "127.0.0.1:2575".into(),
+                        tls: false,
+                        connections: 2,
+                        connections_max: 100,
+                        accepted: 6,
+                    }),
+                    poll: None,
+                    items: views::Items { messages: 15, refused: 1, controls: 0, settled: 16, answered: 16 },
+                    refusals: vec![views::Count { reason: "not-allowed".into(), count: 2 }],
+                    notices: Vec::new(),
+                    source: views::SourceCounts {
+                        stored: 14,
+                        duplicates: 1,
+                        requests: vec![views::Count { reason: "2xx".into(), count: 7 }],
+                        ..views::SourceCounts::default()
+                    },
+                    plugins: vec![views::PluginCounts {
+                        plugin: "json-map".into(),
+                        destination: Some("api".into()),
+                        faults: vec![views::Count { reason: "trap".into(), count: 3 }],
+                        notices: Vec::new(),
+                    }],
+                    destinations: vec![destination()],
+                },
+                polled(),
+            ],
             plugins: Vec::new(),
         })
     }

@@ -3,7 +3,9 @@
 
 mod engine;
 mod guards;
+mod page;
 mod requests;
+mod stream;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -27,6 +27,11 @@ async fn status_and_metrics_say_the_same() {
         "portway_destination_state{interface=\"lab\",destination=\"api\",state=\"waiting\"} 1",
         "portway_refusals_total{interface=\"lab\",reason=\"not-allowed\"} 2",
         "portway_deliveries_total{interface=\"lab\",destination=\"api\",outcome=\"sent\"} 10",
+        "portway_source_messages_total{interface=\"lab\",fate=\"stored\"} 14",
+        "portway_plugin_faults_total{interface=\"lab\",destination=\"api\",plugin=\"json-map\",kind=\"trap\"} 3",
+        "portway_http_requests_total{interface=\"lab\",status=\"2xx\"} 7",
+        "portway_poll_state{interface=\"inbox\",state=\"resting\"} 1",
+        "portway_poll_age_seconds{interface=\"inbox\"} 4",
         "# TYPE portway_commits_total counter",
     ] {
         assert!(body.lines().any(|found| found == line), "{line} is missing in\n{body}");

@@ -28,8 +28,13 @@ pub fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
 }
 
 /// Every generated page: its file name and its text.
-pub fn pages() -> [(&'static str, String); 2] {
-    [("options.md", portway_config::reference()), ("commands.md", commands())]
+pub fn pages() -> [(&'static str, String); 4] {
+    [
+        ("options.md", portway_config::reference()),
+        ("commands.md", commands()),
+        ("metrics.md", portway_admin::metrics_reference()),
+        ("openapi.json", portway_admin::openapi_document()),
+    ]
 }
 
 const INTRODUCTION: &str = "# Commands

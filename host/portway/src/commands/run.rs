@@ -3,13 +3,16 @@
 use std::io::IsTerminal;
 
 use anyhow::{Context, anyhow};
+use portway_admin::Control;
+use portway_admin::views::EngineState;
 use portway_config::Environment;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::validate;
 use crate::cli::ProjectArgs;
 use crate::output::{Exit, Output};
-use crate::wiring::{PluginCatalog, Running};
+use crate::service::ServiceNotifier;
+use crate::wiring::{PassedSockets, PluginCatalog, Running};
 
 /// Exit code of a process that a signal ended, as shells write it.
 const INTERRUPTED: i32 = 130;
@@ -19,18 +22,28 @@ const INTERRUPTED: i32 = 130;
 /// The first SIGINT or SIGTERM stops it in order: nothing new is taken, what is in hand is
 /// finished. The second one ends it at once; nothing that was acknowledged is lost.
 /// The environment variable `PORTWAY_LOG` says how much is logged: `info` if nothing is said,
-/// `debug`, or more for one part, as in `info,portway_engine=debug`.
+/// `debug`, or more for one part, as in `info,portway_engine=debug`. The log goes to stderr; a line of
+/// JSON has `timestamp`, `level`, `target` and `message`, and the facts of its event beside them.
+/// Under systemd it says when it is ready, stops and lives, and listens on sockets that were passed.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     project: ProjectArgs,
-    /// Write the log as JSON, one object a line.
-    #[arg(long)]
-    log_json: bool,
+    /// How the log is written: for people, or as JSON with one object a line.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+}
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
 }
 
 pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
-    let mut draft = portway_config::read(&args.project.project, &Environment::of_process());
+    let environment = Environment::of_process();
+    let mut draft = portway_config::read(&args.project.project, &environment);
     let catalog = draft.project().map(PluginCatalog::of);
     if let Some(catalog) = &catalog {
         draft.check_plugins(catalog);
@@ -44,11 +57,14 @@ pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
             return Ok(Exit::Problems);
         }
     };
-    start_log(args.log_json);
+    start_log(&environment, args.log_format);
     let signals = Signals::new().context("cannot hear signals")?;
-    let running = Running::start(project, &catalog).await?;
+    let manager = ServiceNotifier::of_process(&environment);
+    let sockets = PassedSockets::of_process(&environment);
+    let running = Running::start_with(project, &catalog, sockets).await?;
     tracing::info!(admin = %running.admin_address(), "running");
-    until_stopped(running, signals).await
+    manager.ready(&format!("running, admin API on {}", running.admin_address()));
+    until_stopped(running, signals, &manager).await
 }
 
 /// The two signals that stop a process in order.
@@ -71,14 +87,21 @@ impl Signals {
     }
 }
 
-async fn until_stopped(mut running: Running, mut signals: Signals) -> anyhow::Result<Exit> {
+async fn until_stopped(
+    mut running: Running,
+    mut signals: Signals,
+    manager: &ServiceNotifier,
+) -> anyhow::Result<Exit> {
+    let control = running.control.clone();
     let engine = running.engine.clone();
     tokio::select! {
         () = signals.next() => {}
         () = engine.on_drained() => tracing::info!("drained"),
         error = running.ended() => return Err(error.into()),
+        () = tell_alive(&*control, manager) => {}
     }
     tracing::info!("stopping; a second signal ends at once");
+    manager.stopping();
     tokio::select! {
         stopped = running.stop() => stopped?,
         () = signals.next() => {
@@ -91,16 +114,27 @@ async fn until_stopped(mut running: Running, mut signals: Signals) -> anyhow::Re
     Ok(Exit::Done)
 }
 
-fn start_log(json: bool) {
-    let environment = Environment::of_process();
+/// Tells the service manager that the engine lives, as often as it wants to know and as long as the
+/// engine itself answers. Never ends.
+async fn tell_alive(control: &impl Control, manager: &ServiceNotifier) {
+    let Some(every) = manager.alive_every() else { return std::future::pending().await };
+    loop {
+        if control.health().await.state == EngineState::Running {
+            manager.alive();
+        }
+        tokio::time::sleep(every).await;
+    }
+}
+
+fn start_log(environment: &Environment, format: LogFormat) {
     let wanted = environment.get("PORTWAY_LOG").unwrap_or("info");
     let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(wanted);
     let colours = std::io::stderr().is_terminal();
     let builder =
         tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr);
     // A log that was started before stays.
-    let _ = match json {
-        true => builder.json().try_init(),
-        false => builder.try_init(),
+    let _ = match format {
+        LogFormat::Text => builder.try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
 }

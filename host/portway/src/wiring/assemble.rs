@@ -17,7 +17,7 @@ use portway_store::Registered;
 use super::catalog::{FindError, PluginCatalog};
 use super::deliver::{Delivery, Destination, Target};
 use super::names::Names;
-use super::observer::PluginObserver;
+use super::observer::{Observers, PluginObserver};
 use super::openings::{self, Owner};
 
 /// Why a project's plugins cannot be used.
@@ -57,11 +57,13 @@ pub struct Plugins<'a> {
     runtime: &'a Runtime,
     catalog: &'a PluginCatalog,
     loaded: BTreeMap<(Role, String), Plugin>,
+    /// Of every plugin that was opened.
+    observers: Observers,
 }
 
 impl<'a> Plugins<'a> {
     pub fn new(runtime: &'a Runtime, catalog: &'a PluginCatalog) -> Self {
-        Plugins { runtime, catalog, loaded: BTreeMap::new() }
+        Plugins { runtime, catalog, loaded: BTreeMap::new(), observers: Observers::new() }
     }
 
     pub async fn load(&mut self, role: Role, name: &str) -> Result<Plugin, AssembleError> {
@@ -74,6 +76,18 @@ impl<'a> Plugins<'a> {
         let plugin = loaded.map_err(|error| AssembleError::Load { error })?;
         self.loaded.insert(key, plugin.clone());
         Ok(plugin)
+    }
+
+    /// One who listens to a plugin of an interface; `destination` is empty for a source.
+    pub fn observer(&mut self, interface: &str, destination: &str, plugin: &str) -> Arc<PluginObserver> {
+        let observer = PluginObserver::new(interface, destination, plugin);
+        self.observers.entry(interface.to_owned()).or_default().push(observer.clone());
+        observer
+    }
+
+    /// Everyone who listens to a plugin.
+    pub fn observers(&self) -> Observers {
+        self.observers.clone()
     }
 
     /// What was loaded, for people.
@@ -124,13 +138,14 @@ async fn destination(
     let mut transforms = Vec::with_capacity(settings.transform.len());
     for transform in &settings.transform {
         let plugin = plugins.load(Role::Transform, transform.plugin.value.as_str()).await?;
-        transforms.push(plugin.transformer(opening(&owner, transform, &plugin, limits))?);
+        let opening = opening(&owner, transform, &plugin, limits, plugins);
+        transforms.push(plugin.transformer(opening)?);
     }
     let route = settings.route.as_ref().and_then(|route| names.interface(route.value.as_str()));
     let target = match (&settings.sender, route) {
         (Some(sender), _) => {
             let plugin = plugins.load(Role::Sender, sender.plugin.value.as_str()).await?;
-            let opening = opening(&owner, sender, &plugin, limits);
+            let opening = opening(&owner, sender, &plugin, limits, plugins);
             match plugin.kind() {
                 PluginKind::HttpSender => Target::HttpSender(plugin.http_sender(opening)?),
                 PluginKind::Sender
@@ -154,8 +169,9 @@ fn opening(
     plugin_use: &PluginUse,
     plugin: &Plugin,
     limits: &LimitSettings,
+    plugins: &mut Plugins<'_>,
 ) -> portway_runtime::Opening {
-    let observer = PluginObserver::new(owner.interface, owner.destination, plugin.name());
+    let observer = plugins.observer(owner.interface, owner.destination, plugin.name());
     openings::of_use(owner, plugin_use, plugin.manifest(), limits, observer)
 }
 

@@ -27,6 +27,7 @@ mod lane;
 use super::clock::SystemClock;
 use super::latency::LatencyCounts;
 use super::names::Names;
+use super::observer::{Observers, plugin_counts};
 use super::picture;
 use super::sources::SourceParts;
 
@@ -42,6 +43,7 @@ pub struct EngineControl {
     /// In the order of the project's interfaces; none: only routes lead to it.
     parts: Vec<Option<SourceParts>>,
     plugins: Vec<views::Plugin>,
+    observers: Observers,
     latencies: Latencies,
     started_at: Time,
     started: Instant,
@@ -55,7 +57,7 @@ impl EngineControl {
         engine: EngineHandle,
         store: Arc<SqliteStore>,
         parts: Vec<Option<SourceParts>>,
-        (plugins, latencies): (Vec<views::Plugin>, Latencies),
+        (plugins, observers, latencies): (Vec<views::Plugin>, Observers, Latencies),
     ) -> Self {
         EngineControl {
             project,
@@ -64,6 +66,7 @@ impl EngineControl {
             store,
             parts,
             plugins,
+            observers,
             latencies,
             started_at: Time(SystemClock::new().now()),
             started: Instant::now(),
@@ -127,6 +130,8 @@ impl EngineControl {
             items: source.as_ref().map(items).unwrap_or_default(),
             refusals: refusals.unwrap_or_default(),
             notices: parts.map(|parts| parts.observer.notices()).unwrap_or_default(),
+            source: source.as_ref().map(picture::source_counts).unwrap_or_default(),
+            plugins: self.observers.get(name).map(|all| plugin_counts(all)).unwrap_or_default(),
             destinations: destinations.collect(),
         }
     }

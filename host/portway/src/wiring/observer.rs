@@ -1,5 +1,6 @@
 //! What plugins say beside their verdicts: log lines, notices, faults.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portway_admin::views;
@@ -17,6 +18,8 @@ pub struct PluginObserver {
     destination: String,
     plugin: String,
     notices: Mutex<Vec<views::Notice>>,
+    /// By kind.
+    faults: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 impl PluginObserver {
@@ -27,6 +30,7 @@ impl PluginObserver {
             destination: destination.to_owned(),
             plugin: plugin.to_owned(),
             notices: Mutex::default(),
+            faults: Mutex::default(),
         })
     }
 
@@ -34,6 +38,52 @@ impl PluginObserver {
     pub fn notices(&self) -> Vec<views::Notice> {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// What it did beside its work. A source's notices are told with the source.
+    fn counts(&self) -> views::PluginCounts {
+        let is_source = self.destination.is_empty();
+        let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let fault = |(kind, count): (&&str, &u64)| views::Count { reason: (*kind).to_owned(), count: *count };
+        views::PluginCounts {
+            plugin: self.plugin.clone(),
+            destination: (!is_source).then(|| self.destination.clone()),
+            faults: faults.iter().map(fault).collect(),
+            notices: if is_source { Vec::new() } else { self.notices() },
+        }
+    }
+}
+
+/// Those who listen to plugins, by interface.
+pub type Observers = HashMap<String, Vec<Arc<PluginObserver>>>;
+
+/// What the plugins of one interface did beside their work, those that did; a plugin that a
+/// destination uses twice is told once.
+pub fn plugin_counts(observers: &[Arc<PluginObserver>]) -> Vec<views::PluginCounts> {
+    let mut all: Vec<views::PluginCounts> = Vec::new();
+    for observer in observers {
+        let new = observer.counts();
+        let is_same = |known: &&mut views::PluginCounts| {
+            known.plugin == new.plugin && known.destination == new.destination
+        };
+        let Some(known) = all.iter_mut().find(is_same) else {
+            all.push(new);
+            continue;
+        };
+        for fault in new.faults {
+            match known.faults.iter_mut().find(|one| one.reason == fault.reason) {
+                Some(one) => one.count += fault.count,
+                None => known.faults.push(fault),
+            }
+        }
+        for notice in new.notices {
+            match known.notices.iter_mut().find(|one| one.code == notice.code) {
+                Some(one) => one.count += notice.count,
+                None => known.notices.push(notice),
+            }
+        }
+    }
+    all.retain(|counts| !counts.faults.is_empty() || !counts.notices.is_empty());
+    all
 }
 
 impl Observer for PluginObserver {
@@ -68,6 +118,7 @@ impl Observer for PluginObserver {
     fn fault(&self, fault: &Fault) {
         let PluginObserver { interface, destination, plugin, .. } = self;
         let (kind, fuel, memory_bytes) = (fault.kind.as_str(), fault.fuel, fault.memory_bytes);
+        *self.faults.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default() += 1;
         let digest = fault.digest.get(..12).unwrap_or(&fault.digest);
         tracing::warn!(%interface, %destination, %plugin, kind, fuel, memory_bytes, digest, "{fault}");
     }
@@ -88,5 +139,24 @@ mod tests {
         assert_eq!(notices.len(), CODES_MAX + 1);
         assert_eq!((notices[3].count, notices[3].text.as_str()), (2, "newest"));
         assert_eq!((notices[CODES_MAX].code.as_str(), notices[CODES_MAX].count), (OTHER, 8));
+    }
+
+    #[test]
+    fn a_plugin_that_a_destination_uses_twice_is_told_once() {
+        let all = [
+            PluginObserver::new("lab", "api", "json-map"),
+            PluginObserver::new("lab", "api", "json-map"),
+            PluginObserver::new("lab", "", "mllp"),
+            PluginObserver::new("lab", "quiet", "json-map"),
+        ];
+        for observer in &all[..3] {
+            observer.notice("odd", "text");
+        }
+        *all[2].faults.lock().unwrap().entry("trap").or_default() += 1;
+        let counts = plugin_counts(&all);
+        assert_eq!(counts.len(), 2);
+        assert_eq!((counts[0].destination.as_deref(), counts[0].notices[0].count), (Some("api"), 2));
+        // Its notices are told with the source.
+        assert_eq!((counts[1].faults[0].count, counts[1].notices.len()), (1, 0));
     }
 }

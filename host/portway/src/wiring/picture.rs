@@ -1,6 +1,6 @@
 //! The engine's own picture of itself, in the words of the API.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use portway_admin::views::{self, Time};
@@ -46,6 +46,22 @@ pub fn refusals(source: &SourceStatus) -> Vec<views::Count> {
     // Not every fault ends a connection: it may be over already when its last answer is made.
     all.push((code::FAULT, source.faults));
     counts(all)
+}
+
+/// What became of what a source found.
+pub fn source_counts(source: &SourceStatus) -> views::SourceCounts {
+    let all = |by: &BTreeMap<String, u64>| counts(by.iter().map(|(code, count)| (code.as_str(), *count)));
+    views::SourceCounts {
+        stored: source.stored,
+        duplicates: source.duplicates,
+        conflicts: source.conflicts,
+        not_stored: all(&source.not_stored_by),
+        closed: all(&source.connections_closed),
+        requests: all(&source.requests_by),
+        addresses_slowed: source.addresses_slowed,
+        bytes_in: source.bytes_in,
+        bytes_out: source.bytes_out,
+    }
 }
 
 pub fn intake(intake: &IntakeStatus) -> views::Intake {

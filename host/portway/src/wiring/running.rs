@@ -26,6 +26,7 @@ use super::catalog::PluginCatalog;
 use super::clock::SystemClock;
 use super::control::EngineControl;
 use super::names::{self, Names};
+use super::passed::PassedSockets;
 use super::sources::{self, SourceParts, Surroundings};
 use super::threads::Threads;
 
@@ -128,6 +129,15 @@ impl Running {
     /// Opens the store, loads the plugins, listens, and recovers what waits. Sources accept when
     /// this returns.
     pub async fn start(project: Project, catalog: &PluginCatalog) -> Result<Running, StartError> {
+        Running::start_with(project, catalog, PassedSockets::none()).await
+    }
+
+    /// The same, where a listener whose address one of the sockets has takes that socket.
+    pub async fn start_with(
+        project: Project,
+        catalog: &PluginCatalog,
+        sockets: PassedSockets,
+    ) -> Result<Running, StartError> {
         let data = project.data_dir().to_owned();
         make_folder(&data)?;
         let store = Arc::new(SqliteStore::open(store_settings(&project)).await?);
@@ -140,9 +150,9 @@ impl Running {
         let of_store = (registered.store.clone(), clock.clone() as Arc<dyn Clock>);
         let delivery = assemble::delivery(&project, &mut plugins, &names, of_store).await?;
         let latencies = delivery.latencies();
-        let threads = Threads::start().map_err(StartError::Threads)?;
+        let threads = Threads::start(sockets).map_err(StartError::Threads)?;
         let bound = sources::bind(&project, &mut plugins, &names, &threads).await?;
-        let plugin_views = plugins.views(&project);
+        let (plugin_views, observers) = (plugins.views(&project), plugins.observers());
         let settings = assemble::engine_settings(&project, &registered);
         let parts =
             EngineParts { store: store.clone(), deliver: threads.deliver(delivery), clock: clock.clone() };
@@ -178,9 +188,13 @@ impl Running {
             engine.clone(),
             store.clone(),
             parts,
-            (plugin_views, latencies),
+            (plugin_views, observers, latencies),
         ));
-        let admin = AdminServer::bind(admin_settings, control.clone()).await?;
+        let admin = match threads.sockets().take(admin_settings.listen) {
+            Some(socket) => AdminServer::bind_to(socket, admin_settings, control.clone())?,
+            None => AdminServer::bind(admin_settings, control.clone()).await?,
+        };
+        threads.sockets().close_the_rest();
         let address = admin.local_addr();
         let mut background = JoinSet::new();
         background.spawn(admin.run(asked(background_stopped.clone())));

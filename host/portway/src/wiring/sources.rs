@@ -109,7 +109,7 @@ pub async fn bind(
         let Some(settings) = &interface.source else { continue };
         let (name, plugin_use) = (interface.name.as_str(), settings.plugin_use());
         let plugin = plugins.load(Role::Source, settings.plugin.value.as_str()).await?;
-        let observer = PluginObserver::new(name, "", plugin.name());
+        let observer = plugins.observer(name, "", plugin.name());
         let own = Own {
             interface: index,
             id: names.interface(name).unwrap_or_default(),

@@ -16,6 +16,7 @@ use portway_net::listen::{ListenError, ListenSettings, Listener};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::deliver::Delivery;
+use super::passed::PassedSockets;
 
 /// See the file. They end when this is dropped; what still runs on them is not waited for.
 pub struct Threads {
@@ -23,6 +24,7 @@ pub struct Threads {
     sources: Background,
     polls: Background,
     deliveries: Background,
+    sockets: PassedSockets,
 }
 
 /// A runtime that can be let go of from a task.
@@ -41,13 +43,14 @@ struct Apart {
 impl Threads {
     /// One for the engine, one for sources that poll, half as many for
     /// other sources as there are processors, and as many for deliveries.
-    pub fn start() -> io::Result<Threads> {
+    pub fn start(sockets: PassedSockets) -> io::Result<Threads> {
         let processors = available_parallelism().map_or(1, usize::from);
         Ok(Threads {
             engine: Background::start("engine", 1)?,
             sources: Background::start("source", processors.div_ceil(2))?,
             polls: Background::start("poll", 1)?,
             deliveries: Background::start("delivery", processors)?,
+            sockets,
         })
     }
 
@@ -67,10 +70,19 @@ impl Threads {
         &self.polls.handle
     }
 
-    /// Listens there. The sockets of a source belong to these threads from the first.
+    /// Listens there, on the socket that was passed for the address, if one was. The sockets of a
+    /// source belong to these threads from the first.
     pub fn listen(&self, settings: ListenSettings) -> Result<Listener, ListenError> {
         let _on = self.sources.handle.enter();
-        Listener::bind(settings)
+        match self.sockets.take(settings.address) {
+            Some(socket) => Listener::bind_to(socket, settings),
+            None => Listener::bind(settings),
+        }
+    }
+
+    /// What is left of the sockets that were passed.
+    pub fn sockets(&self) -> &PassedSockets {
+        &self.sockets
     }
 
     /// The same delivery, on its threads.

@@ -529,6 +529,8 @@ fn interface() -> views::Interface {
         items: views::Items { messages: 15, refused: 1, controls: 0, settled: 16, answered: 16 },
         refusals: vec![views::Count { reason: "not-allowed".into(), count: 2 }],
         notices: vec![views::Notice { code: "end-without-cr".into(), count: 1, text: "at byte 12".into() }],
+        source: views::SourceCounts::default(),
+        plugins: Vec::new(),
         destinations: vec![stopped],
     }
 }

@@ -21,6 +21,7 @@ use super::auth::{AuthError, Known};
 use super::ports::{Answer, Decision, Endpoint, Request, RequestIntake};
 use super::routes::{Choice, Route, choose};
 use crate::budget::Hold;
+use crate::counters::Counters;
 use crate::items::{count_fate, receipts, take_apart};
 use crate::ports::{CodecError, Item};
 
@@ -41,6 +42,8 @@ const OWN_HEADERS: &[&str] = &[
 pub(super) struct Common<'a, I, E> {
     pub routes: &'a [Route<I, E>],
     pub clock: &'a dyn Clock,
+    /// Counts what no route takes.
+    pub strays: &'a Counters,
     /// Time for a whole body.
     pub body_timeout: Duration,
     pub peer: &'a Peer,
@@ -73,17 +76,21 @@ impl<I: RequestIntake, E: Endpoint> Common<'_, I, E> {
             Choice::None => None,
         };
         let Some(route) = route else {
+            self.strays.refused(code::UNKNOWN_PATH);
             let failure = Failure::new(code::UNKNOWN_PATH, "no interface takes this path");
             return Refused::new(StatusCode::NOT_FOUND, failure).into_ended();
         };
         let answered = self.answer(route, request, hold).await;
-        answered.unwrap_or_else(|refused| {
+        let ended = answered.unwrap_or_else(|refused| {
             route.refused(self.clock.now(), self.peer.address, refused.failure.clone());
             refused.into_ended()
-        })
+        });
+        route.counters.request(ended.response.status().as_u16());
+        ended
     }
 
     fn no_method(&self, allowed: String) -> Ended {
+        self.strays.refused(code::WRONG_METHOD);
         let failure = Failure::new(code::WRONG_METHOD, format!("this path takes {allowed}"));
         let header = HeaderValue::from_str(&allowed).ok().map(|value| (ALLOW, value));
         Refused { header, ..*Refused::new(StatusCode::METHOD_NOT_ALLOWED, failure) }.into_ended()

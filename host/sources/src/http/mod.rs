@@ -50,6 +50,8 @@ struct Shared<I, E> {
     /// For a whole head, and for a whole body.
     request_timeout: Duration,
     backoff: Mutex<Backoff>,
+    /// What is of no route: connections, and requests that no route takes.
+    strays: Counters,
 }
 
 /// What can be seen of one route and its listener. Cheap to clone.
@@ -57,6 +59,8 @@ struct Shared<I, E> {
 pub struct HttpHandle {
     counters: Counters,
     listener: ListenStatus,
+    /// Of all routes of the listener.
+    strays: Counters,
     refusals: KeptRefusals,
 }
 
@@ -68,15 +72,17 @@ impl<I: RequestIntake, E: Endpoint> HttpDriver<I, E> {
         stop_timeout: Duration,
         (budget, clock): (Budget, Arc<dyn Clock>),
     ) -> (Self, Vec<HttpHandle>) {
+        let strays = Counters::new();
         let handle = |route: &Route<I, E>| HttpHandle {
             counters: route.counters.clone(),
             listener: listener.status(),
+            strays: strays.clone(),
             refusals: route.refusals.clone(),
         };
         let handles = routes.iter().map(handle).collect();
         let request_timeout = listener.settings().frame_timeout;
         let backoff = Mutex::default();
-        let shared = Arc::new(Shared { routes, clock, budget, request_timeout, backoff });
+        let shared = Arc::new(Shared { routes, clock, budget, request_timeout, backoff, strays });
         (HttpDriver { listener, shared, stop_timeout }, handles)
     }
 
@@ -111,12 +117,16 @@ impl<I: RequestIntake, E: Endpoint> HttpDriver<I, E> {
 }
 
 impl HttpHandle {
+    /// Connections and requests without a route are those of the whole listener.
     pub fn status(&self) -> SourceStatus {
+        let strays = self.strays.status();
         let refused = self.listener.refusals().into_iter().filter(|(_, count)| *count > 0);
+        let refused = refused.map(|(code, count)| (code.to_owned(), count));
         SourceStatus {
-            connections: u64::from(self.listener.connections()),
+            connections: strays.connections,
+            connections_total: strays.connections_total,
             connections_max: u64::from(self.listener.connections_max()),
-            connections_refused: refused.map(|(code, count)| (code.to_owned(), count)).collect(),
+            connections_refused: refused.chain(strays.refused_by).collect(),
             ..self.counters.status()
         }
     }
@@ -143,6 +153,7 @@ async fn serve<I: RequestIntake, E: Endpoint>(
     if !wait_turn(&shared, peer.address.ip(), &mut stop).await {
         return;
     }
+    let _open = shared.strays.open();
     let stopping = stop.clone();
     let service = service_fn(|request| {
         let (shared, peer, is_stopping) = (shared.clone(), peer.clone(), *stopping.borrow());
@@ -188,7 +199,8 @@ async fn answer<I: RequestIntake, E: Endpoint>(
         return response;
     }
     let body_timeout = shared.request_timeout;
-    let common = Common { routes: &shared.routes, clock: &*shared.clock, body_timeout, peer };
+    let Shared { routes, clock, strays, .. } = shared;
+    let common = Common { routes, clock: &**clock, strays, body_timeout, peer };
     let ended = common.exchange(request, &mut shared.budget.hold()).await;
     if ended.is_fault {
         shared.lock().fault(peer.address.ip(), Instant::now());

@@ -320,3 +320,21 @@ async fn rubbish_ends_its_connection_alone() {
     }
     assert_eq!(web.post("/orders", "", "one").await.0, 202);
 }
+
+#[tokio::test]
+async fn connections_and_requests_are_counted_where_they_belong() {
+    let web = Web::usual();
+    for (path, headers, wanted) in
+        [("/orders", "", 202), ("/orders", "", 202), ("/lab/x", "", 401), ("/nowhere", "", 404)]
+    {
+        assert_eq!(web.post(path, headers, "a\n").await.0, wanted, "{path}");
+    }
+    let (orders, lab) = (web.handles[0].status(), web.handles[1].status());
+    assert_eq!(orders.requests_by, [("2xx".to_owned(), 2)].into());
+    assert_eq!(lab.requests_by, [("4xx".to_owned(), 1)].into());
+    // Those of the listener are seen at each of its interfaces.
+    for status in [orders, lab] {
+        assert_eq!(status.connections_total, 4);
+        assert_eq!(status.connections_refused["unknown-path"], 1);
+    }
+}

@@ -14,6 +14,7 @@ mod refused;
 mod routes;
 mod rubbish;
 mod senders;
+mod service;
 mod stopping;
 mod tcp;
 mod web;

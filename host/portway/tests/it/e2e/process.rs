@@ -50,10 +50,16 @@ impl Project {
 
     /// Starts the engine.
     pub fn start(&self) -> Engine {
+        self.start_by(&["run"], |engine| engine)
+    }
+
+    /// Starts a command line of the engine by way of what is made of it.
+    pub fn start_by(&self, line: &[&str], make: impl FnOnce(Command) -> Command) -> Engine {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let log = self.path().join(format!("log-{}.txt", NUMBER.fetch_add(1, Ordering::Relaxed)));
         let file = File::create(&log).unwrap();
-        let child = self.program(&["run"]).stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
+        let mut command = make(self.program(line));
+        let child = command.stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
         Engine { child, log, project: self.path().to_owned() }
     }
 }
@@ -66,7 +72,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    async fn wait_ready(&mut self, project: &Path) {
+    pub async fn wait_ready(&mut self, project: &Path) {
         let id = self.child.id();
         until("the engine is ready", async || {
             if let Some(status) = self.child.try_wait().unwrap() {
