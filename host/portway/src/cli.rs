@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    backup, bench, explain, r#gen, gen_docs, message, resume, run, sink, status, validate,
+    backup, bench, explain, r#gen, gen_docs, init, message, resume, run, schema, sink, status, test,
+    try_message, validate,
 };
 use crate::output::Format;
 
@@ -31,7 +32,11 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Run(run::Args),
+    Init(init::Args),
     Validate(validate::Args),
+    Test(test::Args),
+    Try(try_message::Args),
+    Schema(schema::Args),
     Status(status::Args),
     Message(message::Args),
     Resume(resume::Args),
@@ -45,6 +50,14 @@ pub enum Command {
     CompileComponent,
     #[command(hide = true)]
     GenDocs(gen_docs::Args),
+}
+
+/// Which values `${env:…}` has beside those of the process.
+#[derive(Clone, Debug, Args)]
+pub struct EnvironmentArgs {
+    /// Take values for `${env:…}` from `environments/NAME.toml`, too; those of the process win
+    #[arg(long, value_name = "NAME")]
+    pub env: Option<String>,
 }
 
 /// Which project.

@@ -2,14 +2,14 @@
 
 use std::io::IsTerminal;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use portway_config::Environment;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::validate;
-use crate::cli::ProjectArgs;
+use super::open;
+use crate::cli::{EnvironmentArgs, ProjectArgs};
 use crate::output::{Exit, Output};
-use crate::wiring::{PluginCatalog, Running};
+use crate::wiring::Running;
 
 /// Exit code of a process that a signal ended, as shells write it.
 const INTERRUPTED: i32 = 130;
@@ -24,25 +24,17 @@ const INTERRUPTED: i32 = 130;
 pub struct Args {
     #[command(flatten)]
     project: ProjectArgs,
+    #[command(flatten)]
+    environment: EnvironmentArgs,
     /// Write the log as JSON, one object a line.
     #[arg(long)]
     log_json: bool,
 }
 
 pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
-    let mut draft = portway_config::read(&args.project.project, &Environment::of_process());
-    let catalog = draft.project().map(PluginCatalog::of);
-    if let Some(catalog) = &catalog {
-        draft.check_plugins(catalog);
-    }
-    let (project, catalog) = match (draft.finish(), catalog) {
-        (Ok(project), Some(catalog)) => (project, catalog),
-        (Ok(_), None) => return Err(anyhow!("the project cannot be read")),
-        (Err(problems), _) => {
-            output.note(&problems);
-            validate::note_pages(&problems, output);
-            return Ok(Exit::Problems);
-        }
+    let (project, catalog) = match open::open(&args.project, &args.environment, output)? {
+        Ok(opened) => opened,
+        Err(exit) => return Ok(exit),
     };
     start_log(args.log_json);
     let signals = Signals::new().context("cannot hear signals")?;

@@ -48,10 +48,6 @@ mod tests {
             ["csv-to-json", "filter", "hl7-to-json", "json-map", "json-to-csv", "oru-to-json", "route"]
         );
         assert_eq!(names(Role::Sender), ["file", "http", "mllp", "tcp"]);
-        assert!(matches!(find(Role::Source, "http"), FirstParty::Unknown));
-        assert_eq!(names(Role::Source), ["mllp", "http", "file", "schedule"]);
-        assert_eq!(names(Role::Transform), ["oru-to-json"]);
-        assert_eq!(names(Role::Sender), ["http", "mllp", "file"]);
         assert!(matches!(find(Role::Transform, "http"), FirstParty::Unknown));
     }
 }

@@ -5,6 +5,7 @@
 
 mod assemble;
 pub mod catalog;
+mod certificates;
 mod clock;
 mod control;
 mod deliver;
@@ -15,13 +16,17 @@ mod names;
 mod observer;
 mod openings;
 mod picture;
+mod plugin_schema;
+pub mod rehearsal;
 mod running;
 mod sources;
 mod threads;
 
 pub use catalog::PluginCatalog;
+pub use certificates::certificate_problems;
 pub use clock::SystemClock;
 pub use judge::settings_problems;
 pub use names::topology;
+pub use plugin_schema::plugin_schemas;
 pub use running::{Running, StartError};
 pub use threads::Background;

@@ -1,6 +1,7 @@
 //! The real program on real projects, driven as its users drive it: over sockets, signals and
 //! the command line.
 
+mod developing;
 mod disk;
 mod hostile;
 mod hostile_source;
@@ -12,6 +13,7 @@ mod routes;
 mod rubbish;
 mod senders;
 mod stopping;
+mod validating;
 
 use std::time::{Duration, Instant};
 
