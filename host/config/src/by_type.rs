@@ -20,6 +20,10 @@ macro_rules! by_type {
                 }
             }
 
+            fn schema(definitions: &mut crate::schema::Definitions) -> serde_json::Value {
+                crate::schema::by_type(vec![$(($word, <$group as crate::value::Value>::schema(definitions))),+])
+            }
+
             fn show(&self) -> String {
                 "{ … }".to_owned()
             }

@@ -1,12 +1,13 @@
 //! Files that a project consists of or names: read within a limit, or looked whether they are there.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use portway_model::code;
 
-use crate::{At, GrantSettings, PluginUse, Problem, Project, ProjectPath};
+use crate::{At, GrantSettings, Name, Problem, Project, ProjectPath};
 
 /// Bytes in one project file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -22,15 +23,18 @@ pub(crate) fn check_files(project: &Project, problems: &mut Vec<Problem>) {
             check_file(&tls.key, "key", problems);
             tls.clients.iter().for_each(|clients| check_file(clients, "authorities", problems));
         }
+        if let Some(source) = &interface.source {
+            check_grants(&source.grants, problems);
+        }
         for destination in &interface.destinations {
             let uses = destination.transform.iter().chain(&destination.sender);
-            uses.for_each(|plugin_use| check_grants(plugin_use, problems));
+            uses.for_each(|plugin_use| check_grants(&plugin_use.grants, problems));
         }
     }
 }
 
-fn check_grants(plugin_use: &PluginUse, problems: &mut Vec<Problem>) {
-    for grant in plugin_use.grants.values() {
+fn check_grants(grants: &BTreeMap<Name, At<GrantSettings>>, problems: &mut Vec<Problem>) {
+    for grant in grants.values() {
         match &grant.value {
             GrantSettings::Http(http) => {
                 http.tls_roots.iter().for_each(|roots| check_file(roots, "authorities", problems));

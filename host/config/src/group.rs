@@ -1,7 +1,7 @@
 //! A group of options: one table of a project file, declared once.
 //!
-//! `group!` makes of one declaration the settings, the code that reads them, and the page
-//! of the reference: doc comments are the text, defaults and limits are the ones enforced.
+//! `group!` makes of one declaration the settings, the code that reads them, the page of the
+//! reference and the JSON Schema: doc comments are the text, defaults and limits are the ones enforced.
 
 use crate::template::Mark;
 
@@ -81,8 +81,8 @@ macro_rules! group {
                 Some($name { $($field: $field?),* })
             }
 
-            fn describe(docs: &mut Vec<crate::group::GroupDoc>) {
-                let options = vec![$(
+            fn options() -> Vec<crate::group::OptionDoc> {
+                vec![$(
                     crate::group::OptionDoc {
                         key: stringify!($field),
                         type_name: <<$type as crate::value::Field>::Inner as crate::value::Value>::type_name(),
@@ -92,12 +92,15 @@ macro_rules! group {
                         mark: group!(@mark $($mark)?),
                         text: crate::group::join_lines(&[$($field_doc),*]),
                     }
-                ),*];
+                ),*]
+            }
+
+            fn describe(docs: &mut Vec<crate::group::GroupDoc>) {
                 docs.push(crate::group::GroupDoc {
                     path: $path,
                     file: $file,
                     text: crate::group::join_lines(&[$($doc),*]),
-                    options,
+                    options: Self::options(),
                 });
                 $(<<$type as crate::value::Field>::Inner as crate::value::Value>::groups(docs);)*
             }
@@ -120,6 +123,20 @@ macro_rules! group {
                 Self::read_table(table, reader)
             }
 
+            fn schema(definitions: &mut crate::schema::Definitions) -> serde_json::Value {
+                let name = stringify!($name);
+                if !definitions.contains_key(name) {
+                    // Of a group inside itself there is one definition, too.
+                    definitions.insert(name.to_owned(), serde_json::Value::Null);
+                    let values =
+                        vec![$(<<$type as crate::value::Field>::Inner as crate::value::Value>::schema(definitions)),*];
+                    let tag = group!(@tag $($tag)?);
+                    let schema = crate::schema::of_group(&[$($doc),*], tag, &Self::options(), values);
+                    definitions.insert(name.to_owned(), schema);
+                }
+                crate::schema::reference(name)
+            }
+
             fn show(&self) -> String {
                 "{ … }".to_owned()
             }
@@ -139,6 +156,8 @@ macro_rules! group {
         }
     };
 
+    (@tag) => { None };
+    (@tag $tag:literal) => { Some($tag) };
     (@mark) => { crate::template::Mark::None };
     (@mark $mark:ident) => { crate::template::Mark::$mark };
     (@absent [] []) => { crate::reader::Absent::Required };

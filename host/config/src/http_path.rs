@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use serde_json::Value as Json;
+
 use crate::reader::{Node, Reader};
+use crate::schema::{self, Definitions};
 use crate::value::{Value, read_form};
 
 /// Bytes of a path.
@@ -70,6 +73,10 @@ impl Value for HttpPath {
 
     fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
         read_form(node, reader, "a path of a web address", Self::RULE, HttpPath::new)
+    }
+
+    fn schema(_definitions: &mut Definitions) -> Json {
+        schema::text()
     }
 
     fn show(&self) -> String {

@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use portway_model::Term;
 
+use serde_json::Value as Json;
+
 use crate::list::words;
 use crate::reader::{Node, Reader};
+use crate::schema::{self, Definitions};
 use crate::value::{Value, read_form};
 use crate::{DestinationSettings, Name, Place, SourceSettings};
 
@@ -88,6 +91,10 @@ impl Value for SearchName {
             let is_good = (1..=64).contains(&text.len()) && text.bytes().all(is_name);
             is_good.then(|| SearchName(text.to_owned()))
         })
+    }
+
+    fn schema(_definitions: &mut Definitions) -> Json {
+        schema::text()
     }
 
     fn show(&self) -> String {

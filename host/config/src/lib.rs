@@ -12,9 +12,11 @@ mod group;
 mod admin;
 mod auth;
 mod by_type;
+mod case;
 mod catalog;
 mod destination;
 mod duration;
+mod environments;
 mod files;
 mod grants;
 mod http_path;
@@ -33,6 +35,7 @@ mod reader;
 mod reference;
 mod retry;
 mod routes;
+mod schema;
 mod secret;
 mod secrets_file;
 mod size;
@@ -50,6 +53,7 @@ pub use auth::{
     AuthSettings, BasicAuthSettings, BearerAuthSettings, HeaderAuthSettings, SignatureAuthSettings,
     SignatureScheme,
 };
+pub use case::{AnswerFailure, CaseAnswer, CaseFile, CaseSettings, Moment, read_case};
 pub use catalog::{Catalog, Role};
 pub use destination::DestinationSettings;
 pub use grants::{
@@ -59,15 +63,16 @@ pub use grants::{
 pub use http_path::{HttpPath, Method};
 pub use interface::{Durability, InterfaceSettings};
 pub use limits::LimitSettings;
-pub use load::{Draft, check_text, load, read};
+pub use load::{Draft, check_text, load, read, read_in};
 pub use name::Name;
 pub use place::{At, Place};
 pub use plugin::{Isolation, PluginByPath, PluginSettings, PluginUse};
-pub use problem::{Problem, Problems, nearest};
+pub use problem::{Problem, Problems, Weight, nearest};
 pub use project::Project;
 pub use rate::RateSettings;
 pub use reference::reference;
 pub use retry::RetrySettings;
+pub use schema::{PluginSchema, SlotSchema, schemas};
 pub use secret::{Environment, Secret};
 pub use size::ByteSize;
 pub use source::{SourceSettings, TlsSettings};

@@ -31,7 +31,7 @@ group! {
         memory_bytes_max: ByteSize = ByteSize::mb(256), within(ByteSize::mb(1), ByteSize::mb(4_096));
         /// Fuel for each message, in WebAssembly instructions.
         fuel_per_message: u64 = 2_000_000_000, within(1_000_000, 1_000_000_000_000);
-        /// Time of one call of a transform or a source; a sender has its destination's time-out.
+        /// Time of one call of a plugin; a call for a destination gets the destination's time-out where that is shorter.
         call_timeout: Duration = Duration::from_secs(30), within(Duration::from_millis(100), Duration::from_secs(3_600));
         /// Bytes that one call may copy into and out of a plugin.
         copy_bytes_max: ByteSize = ByteSize::mb(512), within(ByteSize::mb(1), ByteSize::mb(16 << 10));

@@ -1,10 +1,12 @@
 //! Arrays of values, and words out of a fixed set.
 
 use portway_model::code;
+use serde_json::{Value as Json, json};
 use toml::de::DeValue;
 
 use crate::group::GroupDoc;
 use crate::reader::{Node, Reader};
+use crate::schema::Definitions;
 use crate::value::{ENTRIES_MAX, Value};
 
 impl<T: Value> Value for Vec<T> {
@@ -28,6 +30,10 @@ impl<T: Value> Value for Vec<T> {
             values.extend(T::read(&item, reader));
         }
         Some(values)
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        json!({ "type": "array", "items": T::schema(definitions), "maxItems": ENTRIES_MAX })
     }
 
     fn show(&self) -> String {
@@ -63,6 +69,10 @@ macro_rules! words {
                         None
                     }
                 }
+            }
+
+            fn schema(_definitions: &mut crate::schema::Definitions) -> serde_json::Value {
+                serde_json::json!({ "type": "string", "enum": [$($word),+] })
             }
 
             fn show(&self) -> String {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use portway_model::{Guarantee, code};
 
+use crate::environments::read_environment;
 use crate::files::{check_files, read_text};
 use crate::interface::InterfaceFile;
 use crate::project::ProjectFile;
@@ -14,7 +15,7 @@ use crate::secret::Names;
 use crate::secrets_file::{parse_secrets, read_secrets};
 use crate::{
     At, Catalog, DestinationSettings, Environment, InterfaceSettings, Name, Place, Problem, Problems,
-    Project, catalog, ports, routes,
+    Project, Weight, catalog, ports, routes,
 };
 
 /// Interfaces in a project.
@@ -48,14 +49,24 @@ impl Draft {
 
     /// All that is wrong so far.
     pub fn problems(&self) -> Problems {
-        Problems::new(self.problems.clone())
+        self.of_weight(Weight::Problem)
+    }
+
+    /// What a person should know, and with which the project runs.
+    pub fn warnings(&self) -> Problems {
+        self.of_weight(Weight::Warning)
+    }
+
+    fn of_weight(&self, weight: Weight) -> Problems {
+        Problems::new(self.problems.iter().filter(|problem| problem.weight == weight).cloned().collect())
     }
 
     /// The project, if nothing is wrong with it.
     pub fn finish(self) -> Result<Project, Problems> {
+        let problems = self.problems();
         match self.project {
-            Some(project) if self.problems.is_empty() => Ok(project),
-            _ => Err(Problems::new(self.problems)),
+            Some(project) if problems.is_empty() => Ok(project),
+            _ => Err(problems),
         }
     }
 }
@@ -63,6 +74,17 @@ impl Draft {
 /// A project that has no problems, but for those that only plugins' manifests can tell.
 pub fn load(dir: &Path, environment: &Environment) -> Result<Project, Problems> {
     read(dir, environment).finish()
+}
+
+/// The same with the values of `environments/NAME.toml`, where one is named.
+pub fn read_in(dir: &Path, environment: &Environment, name: Option<&str>) -> Draft {
+    let Some(name) = name else {
+        return read(dir, environment);
+    };
+    let (environment, problems) = read_environment(dir, environment, name);
+    let mut draft = read(dir, &environment);
+    draft.problems.extend(problems);
+    draft
 }
 
 /// Reads a project folder as far as it can be read.

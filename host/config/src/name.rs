@@ -14,6 +14,9 @@ impl Name {
     pub const BYTES_MAX: usize = 64;
     pub(crate) const RULE: &str = "a name has lower-case letters, digits, `-` and `_`, begins with a letter or digit, and is at most 64 long";
 
+    /// The same for schemas.
+    pub(crate) const PATTERN: &str = "^[a-z0-9][a-z0-9_-]{0,63}$";
+
     pub fn new(text: &str) -> Option<Name> {
         let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         let begins = text.bytes().next().is_some_and(word);

@@ -9,6 +9,7 @@ use toml::de::DeValue;
 use crate::grants::GrantSettings;
 use crate::list::words;
 use crate::reader::{Node, Reader};
+use crate::schema::Definitions;
 use crate::text::read_string;
 use crate::value::Value;
 use crate::{At, ByteSize, Name, Place, ProjectPath};
@@ -92,6 +93,10 @@ impl Value for PluginSettings {
         let mut places = BTreeMap::new();
         let json = read_json(node, reader, String::new(), &mut places)?;
         Some(PluginSettings { json, places })
+    }
+
+    fn schema(_definitions: &mut Definitions) -> Json {
+        serde_json::json!({ "type": "object" })
     }
 
     fn show(&self) -> String {

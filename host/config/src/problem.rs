@@ -17,12 +17,29 @@ pub struct Problem {
     pub hint: Option<String>,
     /// Which kind of problem it is; the code has a page.
     pub code: &'static str,
+    pub weight: Weight,
+}
+
+/// Whether a project with it can run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    #[default]
+    Problem,
+    /// It runs, and a person should know.
+    Warning,
 }
 
 impl Problem {
     /// `code` is one of [`portway_model::code`].
     pub fn new(place: Place, code: &'static str, text: impl Into<String>) -> Self {
-        Problem { place, text: visible(text.into()), hint: None, code }
+        Problem { place, text: visible(text.into()), hint: None, code, weight: Weight::Problem }
+    }
+
+    /// The same, with which a project runs all the same.
+    #[must_use]
+    pub fn as_warning(mut self) -> Self {
+        self.weight = Weight::Warning;
+        self
     }
 
     #[must_use]

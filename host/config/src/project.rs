@@ -37,6 +37,10 @@ impl Project {
     pub const FILE: &str = "portway.toml";
     /// The folder of the interfaces.
     pub const INTERFACES: &str = "interfaces";
+    /// The folder of the environments.
+    pub const ENVIRONMENTS: &str = "environments";
+    /// The folder of the test cases.
+    pub const TESTS: &str = "tests";
     /// The file of the secrets.
     pub const SECRETS: &str = "secrets.toml";
 

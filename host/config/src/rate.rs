@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use portway_model::{OverRate, Rate, RateLimit};
 
+use serde_json::Value as Json;
+
 use crate::list::words;
 use crate::reader::{Node, Reader};
+use crate::schema::{self, Definitions};
 use crate::value::{Value, read_form};
 
 group! {
@@ -44,6 +47,10 @@ impl Value for Rate {
     fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
         let hint = "write such as `\"100/s\"`, `\"30/min\"`, `\"500/h\"` or `\"20/d\"`, at most 1000000";
         read_form(node, reader, "a rate", hint, Rate::parse)
+    }
+
+    fn schema(_definitions: &mut Definitions) -> Json {
+        schema::form("^[0-9]+/(s|min|h|d)$")
     }
 
     fn show(&self) -> String {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::case::CaseFile;
 use crate::group::{GroupDoc, OptionDoc};
 use crate::interface::InterfaceFile;
 use crate::project::ProjectFile;
@@ -14,6 +15,7 @@ const INTRODUCTION: &str = "# Options of project files
 
 A project is a folder with `portway.toml` and one file for each interface under `interfaces/`.
 Unknown keys are refused.
+Editors that know JSON Schema complete them: `portway schema --out .portway/schema` writes the schemas, and `portway init` names them in the files it makes.
 
 | written as | means |
 |---|---|
@@ -31,6 +33,7 @@ pub fn reference() -> String {
     let mut groups: Vec<GroupDoc> = Vec::new();
     ProjectFile::groups(&mut groups);
     InterfaceFile::groups(&mut groups);
+    CaseFile::groups(&mut groups);
     let mut seen = Vec::new();
     let mut page = INTRODUCTION.to_owned();
     for group in groups {

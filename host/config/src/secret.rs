@@ -53,6 +53,13 @@ impl Environment {
         self.variables.get(name).map(String::as_str)
     }
 
+    /// These, and the given ones where it has none of the name.
+    pub(crate) fn with_defaults(&self, values: Vec<(String, String)>) -> Self {
+        let mut variables: BTreeMap<String, String> = values.into_iter().collect();
+        variables.extend(self.variables.clone());
+        Environment { variables }
+    }
+
     pub(crate) fn secret(&self, name: &str) -> Option<&str> {
         self.get(&format!("{}{name}", Self::SECRET_PREFIX))
     }

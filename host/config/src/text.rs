@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
 use portway_model::code;
+use serde_json::Value as Json;
 use toml::de::DeValue;
 use url::Url;
 
 use crate::reader::{Node, Reader};
+use crate::schema::{self, Definitions};
 use crate::template::{self, Mark};
 use crate::value::{Value, read_form};
 use crate::{Name, Secret};
@@ -56,6 +58,10 @@ impl Value for String {
         })
     }
 
+    fn schema(_definitions: &mut Definitions) -> Json {
+        schema::text()
+    }
+
     fn show(&self) -> String {
         format!("\"{self}\"")
     }
@@ -75,6 +81,10 @@ impl Value for Secret {
         })
     }
 
+    fn schema(_definitions: &mut Definitions) -> Json {
+        schema::text()
+    }
+
     fn show(&self) -> String {
         "\"…\"".to_owned()
     }
@@ -87,6 +97,10 @@ impl Value for Name {
 
     fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
         read_form(node, reader, "a name", Name::RULE, Name::new)
+    }
+
+    fn schema(_definitions: &mut Definitions) -> Json {
+        schema::form(Name::PATTERN)
     }
 
     fn show(&self) -> String {
@@ -104,6 +118,10 @@ impl Value for SocketAddr {
         read_form(node, reader, "an address with a port", hint, |text| text.parse().ok())
     }
 
+    fn schema(_definitions: &mut Definitions) -> Json {
+        schema::text()
+    }
+
     fn show(&self) -> String {
         format!("\"{self}\"")
     }
@@ -119,6 +137,10 @@ impl Value for IpNet {
         read_form(node, reader, "an address or network", hint, |text| {
             text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
         })
+    }
+
+    fn schema(_definitions: &mut Definitions) -> Json {
+        schema::text()
     }
 
     fn show(&self) -> String {
@@ -140,6 +162,10 @@ impl Value for Url {
             let called = matches!(url.scheme(), "http" | "https") && url.has_host();
             (plain && called).then_some(url)
         })
+    }
+
+    fn schema(_definitions: &mut Definitions) -> Json {
+        schema::text()
     }
 
     fn show(&self) -> String {
@@ -180,6 +206,10 @@ impl Value for ProjectPath {
             good.then(|| PathBuf::from(text))
         })?;
         Some(ProjectPath(path).adopt(reader))
+    }
+
+    fn schema(_definitions: &mut Definitions) -> Json {
+        schema::text()
     }
 
     fn show(&self) -> String {

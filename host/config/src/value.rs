@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use portway_model::code;
+use serde_json::{Value as Json, json};
 use toml::de::DeValue;
 
 use crate::group::GroupDoc;
 use crate::reader::{Node, Reader};
+use crate::schema::{self, Definitions};
 use crate::{At, ByteSize, duration};
 
 /// Something that can be read from a project file.
@@ -18,6 +20,9 @@ pub(crate) trait Value: Sized {
 
     /// None: it is wrong, and the reader was told.
     fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self>;
+
+    /// What a file may hold for it, as JSON Schema; groups stand among the definitions.
+    fn schema(definitions: &mut Definitions) -> Json;
 
     /// As it is written in a file.
     fn show(&self) -> String;
@@ -102,6 +107,10 @@ impl<T: Value> Value for At<T> {
         T::read(node, reader).map(|value| At { value, place })
     }
 
+    fn schema(definitions: &mut Definitions) -> Json {
+        T::schema(definitions)
+    }
+
     fn show(&self) -> String {
         self.value.show()
     }
@@ -128,6 +137,10 @@ impl Value for bool {
         None
     }
 
+    fn schema(_definitions: &mut Definitions) -> Json {
+        json!({ "type": "boolean" })
+    }
+
     fn show(&self) -> String {
         self.to_string()
     }
@@ -152,6 +165,10 @@ macro_rules! whole_number {
                     reader.report(node.span.start, code::OUTSIDE_LIMITS, text, Some(hint));
                 }
                 value
+            }
+
+            fn schema(_definitions: &mut Definitions) -> Json {
+                json!({ "type": "integer", "minimum": <$type>::MIN, "maximum": <$type>::MAX })
             }
 
             fn show(&self) -> String {
@@ -195,6 +212,10 @@ impl Value for Duration {
         )
     }
 
+    fn schema(_definitions: &mut Definitions) -> Json {
+        schema::form("^[0-9]+(d|h|m|s|ms)$")
+    }
+
     fn show(&self) -> String {
         format!("\"{}\"", duration::show(*self))
     }
@@ -213,6 +234,10 @@ impl Value for ByteSize {
             "write such as `\"512B\"`, `\"64KB\"`, `\"64MB\"` or `\"2GB\"`",
             ByteSize::parse,
         )
+    }
+
+    fn schema(_definitions: &mut Definitions) -> Json {
+        schema::form("^[0-9]+([KMG]i?)?B$")
     }
 
     fn show(&self) -> String {
@@ -251,6 +276,15 @@ impl<T: Value> Value for BTreeMap<crate::Name, T> {
             }
         }
         Some(map)
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        json!({
+            "type": "object",
+            "propertyNames": { "pattern": crate::Name::PATTERN },
+            "additionalProperties": T::schema(definitions),
+            "maxProperties": ENTRIES_MAX,
+        })
     }
 
     fn show(&self) -> String {

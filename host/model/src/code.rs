@@ -80,6 +80,10 @@ codes! {
     ENCODED = "encoded";
     /// An option that this kind of source does nothing with.
     OPTION_UNUSED = "option-unused";
+    /// A certificate has expired, or does not hold yet.
+    CERTIFICATE_NOT_VALID = "certificate-not-valid";
+    /// A certificate expires soon.
+    CERTIFICATE_EXPIRES = "certificate-expires";
     /// The admin API would listen where others can reach it.
     NOT_LOOPBACK = "not-loopback";
 

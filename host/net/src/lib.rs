@@ -10,6 +10,7 @@ mod dial;
 mod stream;
 mod tls;
 
+pub mod certificate;
 pub mod folder;
 pub mod http;
 pub mod listen;

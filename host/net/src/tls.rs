@@ -109,7 +109,7 @@ fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
     Ok(store)
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let unreadable = |reason: String| TlsError::File { path: path.to_owned(), reason };
     let found: Result<Vec<_>, _> =
         CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))?.collect();

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    backup, bench, destination, drain, explain, r#gen, gen_docs, lane, message, resume, run, sink, status,
-    validate,
+    backup, bench, destination, drain, explain, r#gen, gen_docs, init, lane, message, resume, run, schema,
+    sink, status, test, try_message, validate,
 };
 use crate::output::Format;
 
@@ -33,7 +33,11 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Run(run::Args),
+    Init(init::Args),
     Validate(validate::Args),
+    Test(test::Args),
+    Try(try_message::Args),
+    Schema(schema::Args),
     Status(status::Args),
     Message(message::Args),
     Destination(destination::Args),
@@ -77,6 +81,14 @@ impl FromStr for Slot {
         let (interface, destination) = names.ok_or("write `INTERFACE/DESTINATION`")?;
         Ok(Slot { interface: interface.to_owned(), destination: destination.to_owned() })
     }
+}
+
+/// Which values `${env:…}` has beside those of the process.
+#[derive(Clone, Debug, Args)]
+pub struct EnvironmentArgs {
+    /// Take values for `${env:…}` from `environments/NAME.toml`, too; those of the process win
+    #[arg(long, value_name = "NAME")]
+    pub env: Option<String>,
 }
 
 /// Which project.

@@ -2,6 +2,7 @@
 //!
 //! The one crate that knows all others. What can live below lives there.
 
+pub mod cases;
 pub mod cli;
 pub mod client;
 pub mod commands;

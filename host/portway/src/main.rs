@@ -1,12 +1,13 @@
 //! `portway`: one binary for the engine, and for those who look after it.
 
 use std::process::{ExitCode, Termination};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
 use portway::cli::{Cli, Command};
 use portway::commands;
 use portway::output::{Exit, Output};
-use portway::wiring::{PluginCatalog, settings_problems};
+use portway::wiring::{PluginCatalog, certificate_problems, settings_problems};
 use portway_config::Draft;
 use portway_model::code;
 
@@ -47,4 +48,7 @@ async fn judge(draft: &mut Draft) {
             draft.report(problem);
         }
     }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let found = draft.project().map(|project| certificate_problems(project, now.cast_signed()));
+    found.into_iter().flatten().for_each(|problem| draft.report(problem));
 }

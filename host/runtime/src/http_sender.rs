@@ -33,27 +33,27 @@ pub struct HttpSender {
 }
 
 /// What to do with one message.
-enum Plan {
+pub(crate) enum Plan {
     Ask(Ask),
     Decided(SendVerdict),
 }
 
-struct Ask {
+pub(crate) struct Ask {
     /// None: what it names is not granted.
-    request: Result<Request, HttpError>,
-    ticket: Bytes,
+    pub request: Result<Request, HttpError>,
+    pub ticket: Bytes,
 }
 
-struct Request {
-    slot: String,
-    request: HttpRequest,
+pub(crate) struct Request {
+    pub slot: String,
+    pub request: HttpRequest,
 }
 
 /// What came of a request.
-struct Reply {
-    index: u32,
-    outcome: Result<HttpResponse, HttpError>,
-    ticket: Bytes,
+pub(crate) struct Reply {
+    pub index: u32,
+    pub outcome: Result<HttpResponse, HttpError>,
+    pub ticket: Bytes,
 }
 
 impl HttpSender {
@@ -76,6 +76,10 @@ impl HttpSender {
             Err(error) => Err(error),
         };
         trace.into_call(result)
+    }
+
+    pub(crate) fn deadline(&self, timeout: Duration) -> Moment {
+        self.opened.deadline(timeout)
     }
 
     async fn in_order(
@@ -165,7 +169,7 @@ impl HttpSender {
         Reply { index, outcome, ticket: ask.ticket }
     }
 
-    async fn prepare(
+    pub(crate) async fn prepare(
         &self,
         batch: &Batch,
         deadline: Moment,
@@ -211,7 +215,7 @@ impl HttpSender {
     }
 
     /// One verdict a reply, in order.
-    async fn judge(
+    pub(crate) async fn judge(
         &self,
         replies: Vec<Reply>,
         batch: &Batch,

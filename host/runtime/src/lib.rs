@@ -27,6 +27,7 @@ mod plugin;
 mod poll_source;
 mod pool;
 mod reach;
+mod rehearse;
 mod runtime;
 mod seats;
 mod sender;
@@ -51,6 +52,7 @@ pub use opening::{CallLimits, Grant, Grants, Isolation, Level, Observer, Opening
 pub use plugin::{OpeningError, Plugin, PluginCounts};
 pub use poll_source::{CURSOR_BYTES_MAX, Found, PollSource, Query};
 pub use reach::GrantError;
+pub use rehearse::{Asked, Rehearsed};
 pub use runtime::{Runtime, RuntimeError};
 pub use sender::Sender;
 pub use settings::{COMPONENT_BYTES_MAX, CompileMode, RuntimeClock, RuntimeSettings, SystemClock};

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Arg, CommandFactory};
 
+use super::schema;
 use crate::cli::Cli;
 use crate::output::{Exit, Output};
+use crate::wiring::PluginCatalog;
 
 /// Writes the generated reference pages; run by `cargo xtask gen`.
 #[derive(Debug, clap::Args)]
@@ -19,8 +21,9 @@ pub struct Args {
 
 pub fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
     std::fs::create_dir_all(&args.to).with_context(|| format!("cannot create `{}`", args.to.display()))?;
-    for (name, text) in pages() {
-        let path = args.to.join(name);
+    std::fs::create_dir_all(args.to.join("schema"))?;
+    for (name, text) in pages()? {
+        let path = args.to.join(&name);
         std::fs::write(&path, text).with_context(|| format!("cannot write `{}`", path.display()))?;
         output.note(format!("wrote {}", path.display()));
     }
@@ -28,13 +31,17 @@ pub fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
 }
 
 /// Every generated page: its file name and its text.
-pub fn pages() -> [(&'static str, String); 4] {
-    [
-        ("options.md", portway_config::reference()),
-        ("commands.md", commands()),
-        ("metrics.md", portway_admin::metrics_reference()),
-        ("openapi.json", portway_admin::openapi_document()),
-    ]
+pub fn pages() -> anyhow::Result<Vec<(String, String)>> {
+    let mut pages = vec![
+        ("options.md".to_owned(), portway_config::reference()),
+        ("commands.md".to_owned(), commands()),
+        ("metrics.md".to_owned(), portway_admin::metrics_reference()),
+        ("openapi.json".to_owned(), portway_admin::openapi_document()),
+    ];
+    for (name, text) in schema::of_catalog(&PluginCatalog::default())? {
+        pages.push((format!("schema/{name}"), text));
+    }
+    Ok(pages)
 }
 
 const INTRODUCTION: &str = "# Commands

@@ -7,13 +7,18 @@ pub mod drain;
 pub mod explain;
 pub mod r#gen;
 pub mod gen_docs;
+pub mod init;
 pub mod lane;
 pub mod message;
+mod open;
 pub mod resume;
 pub mod run;
+pub mod schema;
 mod show;
 pub mod sink;
 pub mod status;
+pub mod test;
+pub mod try_message;
 pub mod validate;
 
 use std::io;
@@ -33,7 +38,11 @@ pub async fn dispatch(command: Command, output: &mut Output, judge: impl AsyncFn
         Command::Bench(args) => bench::run(args, output).await,
         // Handled before anything is started.
         Command::CompileComponent => Ok(Exit::Usage),
+        Command::Init(args) => init::run(args, output),
+        Command::Test(args) => test::run(args, output).await,
+        Command::Try(args) => try_message::run(args, output).await,
         Command::Validate(args) => validate::run(args, output, judge).await,
+        Command::Schema(args) => schema::run(args, output),
         Command::Status(args) => status::run(args, output).await,
         Command::Message(args) => message::run(args, output).await,
         Command::Destination(args) => destination::run(args, output).await,
@@ -67,7 +76,8 @@ pub fn conclude(ended: anyhow::Result<Exit>, output: &mut Output) -> Exit {
         }
         None => {
             let start = error.downcast_ref::<StartError>();
-            output.error(&error, start.and_then(StartError::hint), start.map(StartError::code));
+            let hint = start.and_then(StartError::hint);
+            output.error(&error, hint.as_deref(), start.map(StartError::code));
             Exit::Failed
         }
     }

@@ -2,17 +2,17 @@
 
 use std::io::IsTerminal;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use portway_admin::Control;
 use portway_admin::views::EngineState;
 use portway_config::Environment;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::validate;
-use crate::cli::ProjectArgs;
+use super::open;
+use crate::cli::{EnvironmentArgs, ProjectArgs};
 use crate::output::{Exit, Output};
 use crate::service::ServiceNotifier;
-use crate::wiring::{PassedSockets, PluginCatalog, Running};
+use crate::wiring::{PassedSockets, Running};
 
 /// Exit code of a process that a signal ended, as shells write it.
 const INTERRUPTED: i32 = 130;
@@ -29,6 +29,8 @@ const INTERRUPTED: i32 = 130;
 pub struct Args {
     #[command(flatten)]
     project: ProjectArgs,
+    #[command(flatten)]
+    environment: EnvironmentArgs,
     /// How the log is written: for people, or as JSON with one object a line.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
@@ -43,19 +45,9 @@ enum LogFormat {
 
 pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
     let environment = Environment::of_process();
-    let mut draft = portway_config::read(&args.project.project, &environment);
-    let catalog = draft.project().map(PluginCatalog::of);
-    if let Some(catalog) = &catalog {
-        draft.check_plugins(catalog);
-    }
-    let (project, catalog) = match (draft.finish(), catalog) {
-        (Ok(project), Some(catalog)) => (project, catalog),
-        (Ok(_), None) => return Err(anyhow!("the project cannot be read")),
-        (Err(problems), _) => {
-            output.note(&problems);
-            validate::note_pages(&problems, output);
-            return Ok(Exit::Problems);
-        }
+    let (project, catalog) = match open::open(&args.project, &args.environment, output)? {
+        Ok(opened) => opened,
+        Err(exit) => return Ok(exit),
     };
     start_log(&environment, args.log_format);
     let signals = Signals::new().context("cannot hear signals")?;

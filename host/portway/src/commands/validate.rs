@@ -4,14 +4,19 @@ use portway_config::{Draft, Environment, Problems, Project};
 use serde::Serialize;
 
 use super::show;
-use crate::cli::ProjectArgs;
+use crate::cli::{EnvironmentArgs, ProjectArgs};
 use crate::output::{Exit, Format, Output, says_more};
 
 /// Says what is wrong with a project, without running it.
+///
+/// Problems keep a project from running; warnings are worth knowing, such as a certificate that
+/// soon expires. Plugins are asked about their settings; nothing is received or delivered.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     project: ProjectArgs,
+    #[command(flatten)]
+    environment: EnvironmentArgs,
 }
 
 /// The verdict.
@@ -21,6 +26,8 @@ struct Verdict {
     interfaces: usize,
     destinations: usize,
     problems: Problems,
+    /// With these it runs all the same.
+    warnings: Problems,
 }
 
 pub async fn run(
@@ -28,11 +35,14 @@ pub async fn run(
     output: &mut Output,
     judge: impl AsyncFnOnce(&mut Draft),
 ) -> anyhow::Result<Exit> {
-    let mut draft = portway_config::read(&args.project.project, &Environment::of_process());
+    let environment = Environment::of_process();
+    let mut draft =
+        portway_config::read_in(&args.project.project, &environment, args.environment.env.as_deref());
     judge(&mut draft).await;
     let verdict = verdict(&args, &draft);
     output.data(&verdict, show_verdict)?;
     note_pages(&verdict.problems, output);
+    note_pages(&verdict.warnings, output);
     Ok(if verdict.problems.is_empty() { Exit::Done } else { Exit::Problems })
 }
 
@@ -51,15 +61,21 @@ fn verdict(args: &Args, draft: &Draft) -> Verdict {
         interfaces: interfaces.len(),
         destinations: interfaces.iter().map(|interface| interface.destinations.len()).sum(),
         problems: draft.problems(),
+        warnings: draft.warnings(),
     }
 }
 
 fn show_verdict(verdict: &Verdict) -> String {
+    let warnings: String = verdict.warnings.iter().map(|warning| format!("warning: {warning}\n\n")).collect();
+    let warned = match verdict.warnings.len() {
+        0 => String::new(),
+        count => format!(", {}", show::counted(count as u64, "warning")),
+    };
     if verdict.problems.is_empty() {
         let interfaces = show::counted(verdict.interfaces as u64, "interface");
         let destinations = show::counted(verdict.destinations as u64, "destination");
-        return format!("{}: {interfaces}, {destinations}, no problems", verdict.project);
+        return format!("{warnings}{}: {interfaces}, {destinations}, no problems{warned}", verdict.project);
     }
     let count = show::counted(verdict.problems.len() as u64, "problem");
-    format!("{}\n\n{}: {count}", verdict.problems, verdict.project)
+    format!("{warnings}{}\n\n{}: {count}{warned}", verdict.problems, verdict.project)
 }

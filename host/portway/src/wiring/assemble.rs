@@ -25,8 +25,8 @@ use super::openings::{self, Owner};
 pub enum AssembleError {
     #[error(transparent)]
     Find(#[from] FindError),
-    #[error("{error}; {}", error.hint())]
-    Load { error: LoadError },
+    #[error(transparent)]
+    Load(#[from] LoadError),
     #[error(transparent)]
     Opening(#[from] OpeningError),
     #[error(
@@ -40,9 +40,18 @@ impl AssembleError {
     pub fn code(&self) -> &'static str {
         match self {
             AssembleError::Find(error) => error.code(),
-            AssembleError::Load { error } => error.code(),
+            AssembleError::Load(error) => error.code(),
             AssembleError::Opening(error) => error.code(),
             AssembleError::NoTarget { .. } => code::NO_TARGET,
+        }
+    }
+
+    /// What to do about it, where that is known.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            AssembleError::Find(error) => error.hint(),
+            AssembleError::Load(error) => Some(error.hint()),
+            AssembleError::Opening(_) | AssembleError::NoTarget { .. } => None,
         }
     }
 
@@ -72,8 +81,7 @@ impl<'a> Plugins<'a> {
             return Ok(plugin.clone());
         }
         let component = self.catalog.find(role, name)?;
-        let loaded = self.runtime.load(name, &component.bytes).await;
-        let plugin = loaded.map_err(|error| AssembleError::Load { error })?;
+        let plugin = self.runtime.load(name, &component.bytes).await?;
         self.loaded.insert(key, plugin.clone());
         Ok(plugin)
     }

@@ -1,7 +1,8 @@
 //! The plugins a project can use: those inside the binary and those it names by path.
 //!
-//! Answers what only manifests can tell: which names there are, and whether the grants of a
-//! use fit its slots. Settings are judged by the plugin itself when it is opened.
+//! Answers what only manifests can tell: which names there are, whether the grants of a use fit
+//! its slots, and its settings the schema. What settings mean is judged by the plugin itself when
+//! it is opened.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,11 +15,14 @@ use portway_model::code;
 use portway_runtime::{Manifest, PluginKind, SlotKind};
 
 use super::embedded::{self, FirstParty};
+use super::plugin_schema::check_settings;
 
 /// Bytes of a component file that are read at most; the runtime's own limit is lower.
 const FILE_BYTES_MAX: u64 = 128 << 20;
 
-/// Every plugin of a project that can be found, with its manifest.
+/// Every plugin of a project that can be found, with its manifest. By default those that come
+/// with Portway.
+#[derive(Default)]
 pub struct PluginCatalog {
     by_path: BTreeMap<String, Result<Component, BadComponent>>,
 }
@@ -36,6 +40,7 @@ pub struct Component {
 pub struct BadComponent {
     code: &'static str,
     text: String,
+    hint: Option<String>,
 }
 
 /// Why a name gives no component.
@@ -43,9 +48,7 @@ pub struct BadComponent {
 pub enum FindError {
     #[error("there is no {role} `{name}`", role = role.as_str())]
     Unknown { role: Role, name: String },
-    #[error(
-        "this binary was built without its plugins, `{name}` among them; run `cargo xtask plugins` and build again"
-    )]
+    #[error("this binary was built without its plugins, `{name}` among them")]
     NotBuilt { name: String },
     #[error(transparent)]
     Bad(#[from] BadComponent),
@@ -61,6 +64,23 @@ impl FindError {
             FindError::NotBuilt { .. } => code::PLUGINS_NOT_BUILT,
             FindError::Bad(bad) => bad.code,
             FindError::Kind { .. } => code::PLUGIN_WRONG_KIND,
+        }
+    }
+
+    /// What to do about it, where that is known.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            FindError::NotBuilt { .. } => Some("run `cargo xtask plugins` and build again".to_owned()),
+            FindError::Bad(bad) => bad.hint.clone(),
+            FindError::Unknown { .. } | FindError::Kind { .. } => None,
+        }
+    }
+
+    fn to_problem(&self, place: &Place) -> Problem {
+        let problem = Problem::new(place.clone(), self.code(), self.to_string());
+        match self.hint() {
+            Some(hint) => problem.hint(hint),
+            None => problem,
         }
     }
 }
@@ -106,19 +126,22 @@ fn read_component(name: &str, path: &std::path::Path) -> Result<Component, BadCo
     let shown = path.display();
     let unreadable = |error: std::io::Error| {
         let text = format!("cannot read plugin file `{shown}`: {error}");
-        BadComponent { code: code::FILE_UNREADABLE, text }
+        BadComponent { code: code::FILE_UNREADABLE, text, hint: None }
     };
     let metadata = fs::metadata(path).map_err(unreadable)?;
     if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
         let text = format!("plugin file `{shown}` is no file of at most {FILE_BYTES_MAX} bytes");
-        return Err(BadComponent { code: code::FILE_UNREADABLE, text });
+        return Err(BadComponent { code: code::FILE_UNREADABLE, text, hint: None });
     }
     look_at(name, fs::read(path).map_err(unreadable)?.into())
 }
 
 fn look_at(name: &str, bytes: Arc<[u8]>) -> Result<Component, BadComponent> {
-    let manifest = portway_runtime::read_manifest(name, &bytes)
-        .map_err(|error| BadComponent { code: error.code(), text: format!("{error}; {}", error.hint()) })?;
+    let manifest = portway_runtime::read_manifest(name, &bytes).map_err(|error| BadComponent {
+        code: error.code(),
+        text: error.to_string(),
+        hint: Some(error.hint()),
+    })?;
     Ok(Component { bytes, manifest })
 }
 
@@ -145,18 +168,21 @@ impl Catalog for PluginCatalog {
             Ok(component) => {
                 let mut problems = check_grants(&component.manifest, &source.plugin_use());
                 problems.extend(check_listener(component.manifest.kind, source));
+                problems.extend(check_settings(&component.manifest, &source.plugin_use()));
                 problems
             }
-            Err(error) => vec![Problem::new(plugin.place.clone(), error.code(), error.to_string())],
+            Err(error) => vec![error.to_problem(&plugin.place)],
         }
     }
 
     fn check_use(&self, role: Role, plugin_use: &PluginUse) -> Vec<Problem> {
         match self.find(role, plugin_use.plugin.value.as_str()) {
-            Ok(component) => check_grants(&component.manifest, plugin_use),
-            Err(error) => {
-                vec![Problem::new(plugin_use.plugin.place.clone(), error.code(), error.to_string())]
+            Ok(component) => {
+                let mut problems = check_grants(&component.manifest, plugin_use);
+                problems.extend(check_settings(&component.manifest, plugin_use));
+                problems
             }
+            Err(error) => vec![error.to_problem(&plugin_use.plugin.place)],
         }
     }
 }

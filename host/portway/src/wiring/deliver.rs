@@ -44,7 +44,7 @@ pub enum Target {
 }
 
 /// A message on its way through the chain.
-enum Step {
+pub(super) enum Step {
     /// Goes on; usually one, several only after the last transform of a route.
     Ready(Vec<Envelope>),
     Done(Verdict),
@@ -354,7 +354,7 @@ fn guilty(indexes: &[usize], begun: Option<u32>) -> Option<usize> {
     }
 }
 
-fn after_transform(step: Step, verdict: TransformVerdict, several: bool) -> Step {
+pub(super) fn after_transform(step: Step, verdict: TransformVerdict, several: bool) -> Step {
     let Step::Ready(messages) = step else {
         return step;
     };
@@ -415,7 +415,7 @@ fn routed(target: InterfaceId, messages: Vec<Envelope>) -> Vec<Routed> {
 }
 
 /// What a fault means for the message it struck.
-fn judge(fault: &Fault) -> Verdict {
+pub(super) fn judge(fault: &Fault) -> Verdict {
     let failure = fault.to_failure();
     match fault.kind {
         FaultKind::TimedOut { in_service: true } => Verdict::Retry(Later { failure, after_ms: None }),
@@ -426,7 +426,7 @@ fn judge(fault: &Fault) -> Verdict {
     }
 }
 
-fn stop(error: CallError) -> Stop {
+pub(super) fn stop(error: CallError) -> Stop {
     match error {
         CallError::Trouble(trouble) => Stop::from(trouble),
         CallError::Open(failure) => Stop::Misconfigured(failure),

@@ -48,7 +48,6 @@ mod tests {
             ["csv-to-json", "filter", "hl7-to-json", "json-map", "json-to-csv", "oru-to-json", "route"]
         );
         assert_eq!(names(Role::Sender), ["file", "http", "mllp", "tcp"]);
-        assert!(matches!(find(Role::Source, "json-map"), FirstParty::Unknown));
         assert!(matches!(find(Role::Transform, "http"), FirstParty::Unknown));
     }
 }

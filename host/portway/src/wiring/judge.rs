@@ -7,6 +7,7 @@ use portway_runtime::{CallError, CompileMode, Plugin, PluginKind, Runtime, Runti
 use super::assemble::Plugins;
 use super::catalog::PluginCatalog;
 use super::openings::{self, Owner};
+use super::plugin_schema::check_settings;
 
 /// The problems that plugins find in their settings. Uses whose plugin cannot be found or loaded
 /// are judged elsewhere.
@@ -54,6 +55,10 @@ async fn of_use(
     let Some(loaded) = load(plugins, role, plugin.value.as_str(), &plugin.place, &mut problems).await else {
         return problems;
     };
+    if !check_settings(loaded.manifest(), plugin_use).is_empty() {
+        // The catalog has said so; the plugin would say it once more.
+        return problems;
+    }
     let observer = std::sync::Arc::new(Unobserved);
     let opening = openings::of_use(owner, plugin_use, loaded.manifest(), &project.limits, observer);
     let checked = match loaded.kind() {
@@ -100,7 +105,11 @@ async fn load(
         Ok(plugin) => Some(plugin),
         Err(error) if error.is_found_by_the_catalog() => None,
         Err(error) => {
-            problems.push(Problem::new(place.clone(), error.code(), error.to_string()));
+            let problem = Problem::new(place.clone(), error.code(), error.to_string());
+            problems.push(match error.hint() {
+                Some(hint) => problem.hint(hint),
+                None => problem,
+            });
             None
         }
     }

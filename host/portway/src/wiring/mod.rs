@@ -5,6 +5,7 @@
 
 mod assemble;
 pub mod catalog;
+mod certificates;
 mod clock;
 mod control;
 mod deliver;
@@ -16,14 +17,18 @@ mod observer;
 mod openings;
 mod passed;
 mod picture;
+mod plugin_schema;
+pub mod rehearsal;
 mod running;
 mod sources;
 mod threads;
 
 pub use catalog::PluginCatalog;
+pub use certificates::certificate_problems;
 pub use clock::SystemClock;
 pub use judge::settings_problems;
 pub use names::topology;
 pub use passed::PassedSockets;
+pub use plugin_schema::plugin_schemas;
 pub use running::{Running, StartError};
 pub use threads::Background;

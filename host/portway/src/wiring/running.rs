@@ -92,13 +92,13 @@ impl StartError {
     }
 
     /// What to do about it, where that is known.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<String> {
         match self {
-            StartError::Open(error) => Some(error.hint()),
+            StartError::Open(error) => Some(error.hint().to_owned()),
+            StartError::Assemble(error) => error.hint(),
             StartError::DataFolder { .. }
             | StartError::Store(_)
             | StartError::Runtime(_)
-            | StartError::Assemble(_)
             | StartError::Listen { .. }
             | StartError::NoListener { .. }
             | StartError::Engine(_)

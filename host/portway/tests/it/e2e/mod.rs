@@ -1,6 +1,7 @@
 //! The real program on real projects, driven as its users drive it: over sockets, signals and
 //! the command line.
 
+mod developing;
 mod disk;
 mod files;
 mod hostile;
@@ -17,6 +18,7 @@ mod senders;
 mod service;
 mod stopping;
 mod tcp;
+mod validating;
 mod web;
 
 use std::time::{Duration, Instant};

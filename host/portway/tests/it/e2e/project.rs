@@ -57,10 +57,15 @@ impl Project {
 
     /// Components are compiled once for all tests and not once for each.
     pub fn share_native_code(&self) {
-        let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("native-code");
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&shared).unwrap();
-        symlink(shared, self.path().join("data/native-code")).unwrap();
+        share_native_code(self.path());
     }
+}
+
+/// The same for a project that something else made, with its folder `data`.
+pub fn share_native_code(project: &Path) {
+    let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("native-code");
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&shared).unwrap();
+    symlink(shared, project.join("data/native-code")).unwrap();
 }
 
 /// A destination that appends what it gets to `out/NAME`, behind the given transforms.

@@ -1,0 +1,155 @@
+//! What plugins' JSON Schemas say: of the settings of their uses, and for the editors of a project.
+//!
+//! A schema tells the form of settings. Whether they make sense is judged by the plugin itself.
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{Draft, ValidationError, Validator};
+use portway_config::{PluginSchema, PluginUse, Problem, Role, SlotSchema, nearest};
+use portway_model::code::plugin::BAD_SETTINGS;
+use portway_runtime::Manifest;
+use serde_json::Value as Json;
+
+use super::catalog::{FindError, PluginCatalog};
+
+/// Problems of one use that are said.
+const PROBLEMS_MAX: usize = 20;
+
+/// What is wrong with the settings of a use, by the schema of its plugin. A schema that cannot be
+/// used says nothing: the plugin judges its settings itself.
+pub fn check_settings(manifest: &Manifest, plugin_use: &PluginUse) -> Vec<Problem> {
+    let schema = schema_of(manifest);
+    let Some(validator) = validator(&schema) else {
+        return Vec::new();
+    };
+    let settings = &plugin_use.settings;
+    let mut problems = Vec::new();
+    for error in validator.iter_errors(&settings.json).take(PROBLEMS_MAX) {
+        for finding in findings(&error, &schema) {
+            let place = settings.place_of(&finding.pointer).unwrap_or(&plugin_use.plugin.place).clone();
+            let text = format!("plugin `{}`: {}", plugin_use.plugin.value, finding.text);
+            let problem = Problem::new(place, BAD_SETTINGS, text);
+            problems.push(match finding.hint {
+                Some(hint) => problem.hint(hint),
+                None => problem,
+            });
+        }
+    }
+    problems
+}
+
+/// Every plugin that a project can name, with what it takes. Fails where a plugin that comes with
+/// Portway is not in this binary, since the schemas would be wrong without it.
+pub fn plugin_schemas(catalog: &PluginCatalog) -> Result<Vec<PluginSchema>, FindError> {
+    let mut schemas = Vec::new();
+    for role in [Role::Source, Role::Transform, Role::Sender] {
+        for name in portway_config::Catalog::names(catalog, role) {
+            let manifest = match catalog.find(role, &name) {
+                Ok(component) => component.manifest,
+                Err(error @ FindError::NotBuilt { .. }) => return Err(error),
+                // Of another kind, or not readable: `validate` says so.
+                Err(_) => continue,
+            };
+            let slots = manifest.slots.iter().map(|slot| SlotSchema {
+                name: slot.name.clone(),
+                description: slot.description.clone(),
+                required: slot.required,
+            });
+            schemas.push(PluginSchema {
+                role,
+                name,
+                description: manifest.description.clone(),
+                settings: schema_of(&manifest),
+                slots: slots.collect(),
+            });
+        }
+    }
+    Ok(schemas)
+}
+
+fn schema_of(manifest: &Manifest) -> Json {
+    serde_json::to_value(&manifest.settings).unwrap_or_default()
+}
+
+fn validator(schema: &Json) -> Option<Validator> {
+    jsonschema::options().with_draft(Draft::Draft202012).offline().build(schema).ok()
+}
+
+/// One thing a schema does not take.
+struct Finding {
+    pointer: String,
+    text: String,
+    hint: Option<String>,
+}
+
+fn findings(error: &ValidationError<'_>, schema: &Json) -> Vec<Finding> {
+    let pointer = error.instance_path().as_str().to_owned();
+    let name = shown(&pointer);
+    let one = |text: String, hint: Option<String>| vec![Finding { pointer: pointer.clone(), text, hint }];
+    match error.kind() {
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            unexpected.iter().map(|key| unknown(&pointer, key, schema)).collect()
+        }
+        ValidationErrorKind::Required { property } => {
+            let property = property.as_str().unwrap_or_default();
+            let of = if pointer.is_empty() { String::new() } else { format!(" in `{name}`") };
+            one(format!("the setting `{property}` is missing{of}"), Some(format!("add `{property} = …`")))
+        }
+        ValidationErrorKind::Enum { options } => {
+            let known: Vec<String> =
+                options.as_array().into_iter().flatten().map(|option| format!("`{option}`")).collect();
+            let hint = format!("write one of {}", known.join(", "));
+            one(format!("the setting `{name}` has a value that is not known"), Some(hint))
+        }
+        ValidationErrorKind::Type { kind } => {
+            one(format!("the setting `{name}` is not {}", types(kind)), None)
+        }
+        ValidationErrorKind::Minimum { limit } | ValidationErrorKind::ExclusiveMinimum { limit } => {
+            one(format!("the setting `{name}` is too small"), Some(format!("the least is {limit}")))
+        }
+        ValidationErrorKind::Maximum { limit } | ValidationErrorKind::ExclusiveMaximum { limit } => {
+            one(format!("the setting `{name}` is too large"), Some(format!("the most is {limit}")))
+        }
+        ValidationErrorKind::OneOfNotValid { .. } | ValidationErrorKind::AnyOf { .. } => {
+            one(format!("the setting `{name}` has none of the forms that the plugin takes"), None)
+        }
+        // A value may come from the environment: what it is stays out of the text.
+        _ => one(format!("the setting `{name}` does not fit: {}", error.masked()), None),
+    }
+}
+
+fn unknown(pointer: &str, key: &str, schema: &Json) -> Finding {
+    // Names further down are behind references; those at the top are the ones mistyped most.
+    let known = schema.get("properties").and_then(Json::as_object).filter(|_| pointer.is_empty());
+    let near = known.and_then(|known| nearest(key, known.keys().map(String::as_str)));
+    let hint = match (near, known) {
+        (Some(near), _) => Some(format!("did you mean `{near}`?")),
+        (None, Some(known)) if known.is_empty() => Some("it takes no settings".to_owned()),
+        (None, Some(known)) => {
+            Some(format!("known are `{}`", known.keys().cloned().collect::<Vec<_>>().join("`, `")))
+        }
+        (None, None) => None,
+    };
+    let below = format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
+    let of = if pointer.is_empty() { String::new() } else { format!(" in `{}`", shown(pointer)) };
+    let key: String = key.chars().take(64).collect();
+    Finding { pointer: below, text: format!("unknown setting `{key}`{of}"), hint }
+}
+
+/// `/rules/0/when` as people write it: `rules.0.when`.
+fn shown(pointer: &str) -> String {
+    match pointer.strip_prefix('/') {
+        Some(path) => path.replace('/', ".").replace("~1", "/").replace("~0", "~"),
+        None => "settings".to_owned(),
+    }
+}
+
+fn types(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(one) => format!("of the type {one}"),
+        TypeKind::Multiple(several) => {
+            let names: Vec<String> = several.iter().map(|one| one.to_string()).collect();
+            format!("of the type {}", names.join(" or "))
+        }
+    }
+}
