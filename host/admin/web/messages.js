@@ -135,7 +135,7 @@ function deliveriesOf(deliveries) {
 function attemptsOf(attempts) {
   const columns = ["Destination", "Round", "Attempt", "Started", "Took", "Outcome", "What came of it"];
   return table("Attempts", columns, attempts.map((one) => [
-    one.destination, count(one.round), count(one.number), clock(one.started_at), `${count(one.took_ms)}\u00a0ms`,
+    one.destination, count(one.round), count(one.number), clock(one.started_at), el("span", { class: "nowrap" }, `${count(one.took_ms)} ms`),
     tag(one.outcome), one.text || "–",
   ]));
 }
