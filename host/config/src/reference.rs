@@ -23,7 +23,7 @@ Editors that know JSON Schema complete them: `portway schema --out .portway/sche
 | size | a whole number and `B`, `KB`, `MB` or `GB`, which count in 1,024s: `\"64MB\"` |
 | name | lower-case letters, digits, `-` and `_`, at most 64 |
 | path | relative to the project folder, or absolute |
-| env | `${env:NAME}` may stand in the text: an environment variable |
+| env | `${env:NAME}` may stand in the text: an environment variable, or with `--env PLACE` a value of `environments/PLACE.toml`; the variable wins |
 | secret | `${secret:NAME}` may stand there, too: from `secrets.toml` (mode 0600) beside `portway.toml`, or from the environment variable `PORTWAY_SECRET_NAME`, which wins |
 ";
 
