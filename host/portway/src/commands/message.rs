@@ -114,7 +114,7 @@ pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
 }
 
 async fn list(args: ListArgs, output: &mut Output) -> anyhow::Result<()> {
-    let client = Client::of_project(&args.project.project)?;
+    let client = Client::of(&args.project)?;
     let list = params::ListMessages {
         interface: args.interface,
         status: args.status.map(MessageStatus::from),
@@ -131,7 +131,7 @@ async fn list(args: ListArgs, output: &mut Output) -> anyhow::Result<()> {
 }
 
 async fn show_one(args: ShowArgs, output: &mut Output) -> anyhow::Result<()> {
-    let client = Client::of_project(&args.project.project)?;
+    let client = Client::of(&args.project)?;
     let id = MessageId(args.id);
     if args.body {
         output.bytes(&client.get_body(id).await?).context("cannot write the body")?;
@@ -149,7 +149,7 @@ async fn act(
     reason: String,
     output: &mut Output,
 ) -> anyhow::Result<()> {
-    let client = Client::of_project(&project.project)?;
+    let client = Client::of(project)?;
     let act = params::Act { destination, reason, author: author() };
     let done = client.act(MessageId(id), verb, &act).await?;
     output.data(&done, |done| {

@@ -16,7 +16,7 @@ pub struct Args {
 }
 
 pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
-    let client = Client::of_project(&args.project.project)?;
+    let client = Client::of(&args.project)?;
     let resumed = client.resume(&args.interface, &args.destination).await?;
     output.data(&resumed, |resumed| format!("{} of {} goes on", resumed.destination, resumed.interface))?;
     Ok(Exit::Done)

@@ -7,7 +7,7 @@ use portway_config::Environment;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::open;
-use crate::cli::{EnvironmentArgs, ProjectArgs};
+use crate::cli::ProjectArgs;
 use crate::output::{Exit, Output};
 use crate::wiring::Running;
 
@@ -24,15 +24,13 @@ const INTERRUPTED: i32 = 130;
 pub struct Args {
     #[command(flatten)]
     project: ProjectArgs,
-    #[command(flatten)]
-    environment: EnvironmentArgs,
     /// Write the log as JSON, one object a line.
     #[arg(long)]
     log_json: bool,
 }
 
 pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
-    let (project, catalog) = match open::open(&args.project, &args.environment, output)? {
+    let (project, catalog) = match open::open(&args.project, output)? {
         Ok(opened) => opened,
         Err(exit) => return Ok(exit),
     };
