@@ -96,6 +96,23 @@ fn schemas_are_printed_or_written_with_the_plugins_of_the_project() {
     assert!(mine["properties"]["other"]["enum"].is_array(), "{mine}");
 }
 
+#[test]
+fn the_example_passes_its_test_cases() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/lab-results");
+    let dir = tempfile::tempdir().unwrap();
+    for (path, bytes) in files(&example) {
+        let copy = dir.path().join(path.strip_prefix(&example).unwrap());
+        fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        fs::write(copy, bytes).unwrap();
+    }
+    fs::create_dir_all(dir.path().join("out")).unwrap();
+    fs::create_dir(dir.path().join("data")).unwrap();
+    share_native_code(dir.path());
+    let tested = portway_in(dir.path(), &["test"]);
+    assert_eq!(tested.code, Some(0), "{tested:?}");
+    assert!(tested.stdout.contains("2 cases: 2 passed"), "{tested:?}");
+}
+
 const RESULT: &str =
     "MSH|^~\\&|LAB|N|EHR|N|20260101||ORU^R01|M1|P|2.5\nPID|1||P1\nOBX|1|NM|GLU||5.4|mmol/L\n";
 
