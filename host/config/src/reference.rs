@@ -24,7 +24,7 @@ Editors that know JSON Schema complete them: `portway schema --out .portway/sche
 | rate | a whole number, `/` and `s`, `min`, `h` or `d`: `\"100/s\"` |
 | name | lower-case letters, digits, `-` and `_`, at most 64 |
 | path | relative to the project folder, or absolute |
-| env | `${env:NAME}` may stand in the text: an environment variable |
+| env | `${env:NAME}` may stand in the text: an environment variable, or with `--env PLACE` a value of `environments/PLACE.toml`; the variable wins |
 | secret | `${secret:NAME}` may stand there, too: from `secrets.toml` (mode 0600) beside `portway.toml`, or from the environment variable `PORTWAY_SECRET_NAME`, which wins |
 ";
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand};
+use portway_config::{Draft, Environment};
 
 use crate::commands::{
     backup, bench, destination, drain, explain, r#gen, gen_docs, init, lane, message, resume, run, schema,
@@ -83,18 +84,20 @@ impl FromStr for Slot {
     }
 }
 
-/// Which values `${env:…}` has beside those of the process.
-#[derive(Clone, Debug, Args)]
-pub struct EnvironmentArgs {
-    /// Take values for `${env:…}` from `environments/NAME.toml`, too; those of the process win
-    #[arg(long, value_name = "NAME")]
-    pub env: Option<String>,
-}
-
-/// Which project.
+/// Which project, and for which place.
 #[derive(Clone, Debug, Args)]
 pub struct ProjectArgs {
     /// The project folder.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub project: PathBuf,
+    /// Take values for `${env:…}` from `environments/NAME.toml`, too; those of the process win
+    #[arg(long, value_name = "NAME")]
+    pub env: Option<String>,
+}
+
+impl ProjectArgs {
+    /// The project as far as it can be read.
+    pub fn read(&self) -> Draft {
+        portway_config::read_in(&self.project, &Environment::of_process(), self.env.as_deref())
+    }
 }

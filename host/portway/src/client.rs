@@ -11,14 +11,14 @@ use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
 use portway_admin::{ControlFile, TokenError, params, views};
-use portway_config::{Environment, Project};
+use portway_config::{Draft, Environment, Project};
 use portway_model::{MessageId, code};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::cli::Slot;
+use crate::cli::{ProjectArgs, Slot};
 use crate::output::Exit;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -110,7 +110,15 @@ impl ClientError {
 impl Client {
     /// The engine of a project, which need not be free of problems.
     pub fn of_project(dir: &Path) -> Result<Client, ClientError> {
-        let draft = portway_config::read(dir, &Environment::of_process());
+        Client::of_draft(&portway_config::read(dir, &Environment::of_process()))
+    }
+
+    /// The engine of the project that a command line names.
+    pub fn of(args: &ProjectArgs) -> Result<Client, ClientError> {
+        Client::of_draft(&args.read())
+    }
+
+    fn of_draft(draft: &Draft) -> Result<Client, ClientError> {
         let data_dir = draft.project().map(|project| project.data_dir().to_path_buf());
         Client::of_data_dir(&data_dir.ok_or(ClientError::NoProject)?)
     }

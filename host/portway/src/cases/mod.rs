@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use portway_config::{CaseFile, InterfaceSettings, Project, read_case};
 use serde::Serialize;
 
+use crate::wiring::AssembleError;
 use crate::wiring::rehearsal::{Input, Rehearsal};
 pub use compare::Difference;
 pub(crate) use produced::{envelope, not_a_message, request_text};
@@ -106,7 +107,7 @@ pub async fn run(case: &Case, project: &Project, rehearsal: &mut Rehearsal<'_>, 
     let outcome = run_case(case, project, rehearsal, mode).await;
     let (result, differences, error) = match outcome {
         Ok((result, differences)) => (result, differences, None),
-        Err(error) => (CaseResult::Broken, Vec::new(), Some(format!("{error:#}"))),
+        Err(error) => (CaseResult::Broken, Vec::new(), Some(broken_text(&error))),
     };
     CaseReport {
         interface: case.interface.clone(),
@@ -115,6 +116,15 @@ pub async fn run(case: &Case, project: &Project, rehearsal: &mut Rehearsal<'_>, 
         differences,
         error,
         took_ms: milliseconds(began.elapsed()),
+    }
+}
+
+/// Why a case cannot be run, and what to do where that is known.
+fn broken_text(error: &anyhow::Error) -> String {
+    let hint = error.downcast_ref::<AssembleError>().and_then(AssembleError::hint);
+    match hint {
+        Some(hint) => format!("{error:#}\nhint: {hint}"),
+        None => format!("{error:#}"),
     }
 }
 

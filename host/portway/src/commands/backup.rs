@@ -20,7 +20,7 @@ pub struct Args {
 }
 
 pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
-    let client = Client::of_project(&args.project.project)?;
+    let client = Client::of(&args.project)?;
     // The engine has a working folder of its own.
     let file = std::path::absolute(&args.file).context("cannot tell the current folder")?;
     let file = file.to_str().context("the path is not UTF-8")?;

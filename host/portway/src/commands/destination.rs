@@ -92,7 +92,7 @@ pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
             act(&project, &slot, Verb::Resume, reason, output).await
         }
         Command::Actions(ActionsArgs { project, slot }) => {
-            let client = Client::of_project(&project.project)?;
+            let client = Client::of(&project)?;
             output.data(&client.list_destination_actions(&slot).await?, |actions| show_actions(actions))?;
             Ok(Exit::Done)
         }
@@ -107,7 +107,7 @@ pub async fn act(
     reason: String,
     output: &mut Output,
 ) -> anyhow::Result<Exit> {
-    let client = Client::of_project(&project.project)?;
+    let client = Client::of(project)?;
     let word = params::Word { reason, author: author() };
     let done = client.act_on_destination(slot, verb.as_str(), &word).await?;
     output.data(&done, |done| format!("{} of {} {}", done.destination, done.interface, verb.done()))?;

@@ -53,7 +53,7 @@ struct Left {
 }
 
 pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
-    let client = Client::of_project(&args.project.project)?;
+    let client = Client::of(&args.project)?;
     if args.cancel {
         client.cancel_drain().await?;
         output.data(&Drained::default(), show_drained)?;

@@ -126,7 +126,11 @@ mod tests {
     fn every_command_has_a_section_and_hidden_ones_have_none() {
         let page = commands();
         for path in [
+            "init",
             "validate",
+            "test",
+            "try",
+            "schema",
             "status",
             "message list",
             "message dismiss",

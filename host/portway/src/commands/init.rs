@@ -72,7 +72,9 @@ const FILES: &[File] = files!("files":
     "tests/stock/a-row/expected/archive/output.json",
 );
 /// What an engine writes does not belong into version control.
-const IGNORED: &str = "/data/\n/in/\n/out/\n/secrets.toml\n";
+const IGNORED: &str = "/data/\n/secrets.toml\n";
+/// Keeps a folder in version control whose files are not.
+const KEEP: &str = ".gitkeep";
 
 /// What was made.
 #[derive(Serialize)]
@@ -102,15 +104,19 @@ impl From {
 pub fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
     let mut files: Vec<(String, String)> =
         args.from.files().iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
-    files.push((".gitignore".to_owned(), IGNORED.to_owned()));
+    let mut ignored = IGNORED.to_owned();
+    for folder in args.from.folders() {
+        ignored.push_str(&format!("/{folder}/*\n!/{folder}/{KEEP}\n"));
+        files.push((format!("{folder}/{KEEP}"), String::new()));
+    }
+    for inner in args.from.folders().iter().filter(|folder| folder.contains('/')) {
+        ignored.push_str(&format!("!/{inner}/\n"));
+    }
+    files.push((".gitignore".to_owned(), ignored));
     for (name, text) in schema::of_catalog(&PluginCatalog::default())? {
         files.push((format!("{}/{name}", schema::FOLDER), text));
     }
     refuse_present(&args.folder, &files)?;
-    for folder in args.from.folders() {
-        let folder = args.folder.join(folder);
-        fs::create_dir_all(&folder).with_context(|| format!("cannot create `{}`", folder.display()))?;
-    }
     for (path, text) in &files {
         write_new(&args.folder.join(path), text)?;
     }

@@ -67,7 +67,7 @@ pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
     };
     let LaneArgs { project, slot, lane, message } = lane;
     let act = params::ActOnLane { lane, message: message.map(MessageId), reason, author: author() };
-    let done = Client::of_project(&project.project)?.act_on_lane(&slot, verb, &act).await?;
+    let done = Client::of(&project)?.act_on_lane(&slot, verb, &act).await?;
     output.data(&done, |done| {
         let did = if verb == "skip" { "is dismissed" } else { "is tried now" };
         format!("message {} {did} at {}", done.message, done.destinations.join(", "))

@@ -191,7 +191,7 @@ pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
 }
 
 async fn list(args: ListArgs, output: &mut Output) -> anyhow::Result<()> {
-    let client = Client::of_project(&args.project.project)?;
+    let client = Client::of(&args.project)?;
     let page = client.list_messages(&args.filter.params(args.limit)).await?;
     output.data(&page, show_page)?;
     if let (Format::Text, Some(next)) = (output.format(), page.next) {
@@ -201,7 +201,7 @@ async fn list(args: ListArgs, output: &mut Output) -> anyhow::Result<()> {
 }
 
 async fn edit(args: EditArgs, output: &mut Output) -> anyhow::Result<()> {
-    let client = Client::of_project(&args.project.project)?;
+    let client = Client::of(&args.project)?;
     let body = std::fs::read(&args.body).with_context(|| format!("cannot read `{}`", args.body.display()))?;
     let destinations = (!args.destination.is_empty()).then(|| args.destination.join(","));
     let edit = params::Edit { destinations, reason: args.reason, author: author() };
@@ -211,7 +211,7 @@ async fn edit(args: EditArgs, output: &mut Output) -> anyhow::Result<()> {
 }
 
 async fn show_one(args: ShowArgs, output: &mut Output) -> anyhow::Result<()> {
-    let client = Client::of_project(&args.project.project)?;
+    let client = Client::of(&args.project)?;
     let id = MessageId(args.id);
     if args.body {
         output.bytes(&client.get_body(id).await?).context("cannot write the body")?;
@@ -222,7 +222,7 @@ async fn show_one(args: ShowArgs, output: &mut Output) -> anyhow::Result<()> {
 }
 
 async fn act(many: ManyArgs, verb: &str, reason: String, output: &mut Output) -> anyhow::Result<Exit> {
-    let client = Client::of_project(&many.project.project)?;
+    let client = Client::of(&many.project)?;
     if let ([id], None) = (many.ids.as_slice(), &many.request) {
         let act = params::Act { destination: many.filter.destination, reason, author: author() };
         let done = client.act(MessageId(*id), verb, &act).await?;

@@ -28,7 +28,8 @@ use portway_config::Draft;
 use crate::cli::Command;
 use crate::client::ClientError;
 use crate::output::{Exit, Output};
-use crate::wiring::StartError;
+use crate::wiring::catalog::FindError;
+use crate::wiring::{AssembleError, StartError};
 
 /// Runs a command that needs no engine of its own. `judge` adds to a project's problems what
 /// only its plugins know.
@@ -75,11 +76,24 @@ pub fn conclude(ended: anyhow::Result<Exit>, output: &mut Output) -> Exit {
             refused.exit()
         }
         None => {
-            let start = error.downcast_ref::<StartError>();
-            let hint = start.and_then(StartError::hint);
-            output.error(&error, hint.as_deref(), start.map(StartError::code));
+            let (hint, code) = explain(&error);
+            output.error(&error, hint.as_deref(), code);
             Exit::Failed
         }
+    }
+}
+
+/// What to do about an error, and its code, where they are known.
+fn explain(error: &anyhow::Error) -> (Option<String>, Option<&'static str>) {
+    if let Some(error) = error.downcast_ref::<StartError>() {
+        return (error.hint(), Some(error.code()));
+    }
+    if let Some(error) = error.downcast_ref::<AssembleError>() {
+        return (error.hint(), Some(error.code()));
+    }
+    match error.downcast_ref::<FindError>() {
+        Some(error) => (error.hint(), Some(error.code())),
+        None => (None, None),
     }
 }
 

@@ -1,21 +1,19 @@
 //! A project that a command needs whole: read, judged by its plugins' manifests, without a problem.
 
 use anyhow::anyhow;
-use portway_config::{Environment, Project};
+use portway_config::Project;
 
 use super::validate::note_pages;
-use crate::cli::{EnvironmentArgs, ProjectArgs};
+use crate::cli::ProjectArgs;
 use crate::output::{Exit, Output};
 use crate::wiring::PluginCatalog;
 
 /// The project and the plugins it can use; or how the command ends, after it said what is wrong.
 pub(super) fn open(
     args: &ProjectArgs,
-    environment: &EnvironmentArgs,
     output: &mut Output,
 ) -> anyhow::Result<Result<(Project, PluginCatalog), Exit>> {
-    let of_process = Environment::of_process();
-    let mut draft = portway_config::read_in(&args.project, &of_process, environment.env.as_deref());
+    let mut draft = args.read();
     let catalog = draft.project().map(PluginCatalog::of);
     if let Some(catalog) = &catalog {
         draft.check_plugins(catalog);

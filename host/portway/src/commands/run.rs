@@ -9,7 +9,7 @@ use portway_config::Environment;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::open;
-use crate::cli::{EnvironmentArgs, ProjectArgs};
+use crate::cli::ProjectArgs;
 use crate::output::{Exit, Output};
 use crate::service::ServiceNotifier;
 use crate::wiring::{PassedSockets, Running};
@@ -29,8 +29,6 @@ const INTERRUPTED: i32 = 130;
 pub struct Args {
     #[command(flatten)]
     project: ProjectArgs,
-    #[command(flatten)]
-    environment: EnvironmentArgs,
     /// How the log is written: for people, or as JSON with one object a line.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
@@ -45,7 +43,7 @@ enum LogFormat {
 
 pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
     let environment = Environment::of_process();
-    let (project, catalog) = match open::open(&args.project, &args.environment, output)? {
+    let (project, catalog) = match open::open(&args.project, output)? {
         Ok(opened) => opened,
         Err(exit) => return Ok(exit),
     };

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use portway_config::Environment;
 use serde_json::Value as Json;
 
 use crate::cli::ProjectArgs;
@@ -30,7 +29,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
-    let draft = portway_config::read(&args.project.project, &Environment::of_process());
+    let draft = args.project.read();
     let catalog = draft.project().map(PluginCatalog::of).unwrap_or_default();
     let schemas = of_catalog(&catalog)?;
     let Some(folder) = args.out else {

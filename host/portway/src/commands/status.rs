@@ -24,7 +24,7 @@ pub struct Args {
 const BLOCKED_SHOWN: usize = 5;
 
 pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
-    let client = Client::of_project(&args.project.project)?;
+    let client = Client::of(&args.project)?;
     if !args.watch {
         output.data(&client.status().await?, show_status)?;
         return Ok(Exit::Done);

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{open, show};
 use crate::cases::{self, Case, CaseReport, CaseResult, Mode, junit};
-use crate::cli::{EnvironmentArgs, ProjectArgs};
+use crate::cli::ProjectArgs;
 use crate::output::{Exit, Output};
 use crate::wiring::rehearsal::Stage;
 
@@ -22,8 +22,6 @@ use crate::wiring::rehearsal::Stage;
 pub struct Args {
     #[command(flatten)]
     project: ProjectArgs,
-    #[command(flatten)]
-    environment: EnvironmentArgs,
     /// Only the cases of these interfaces
     #[arg(value_name = "INTERFACE")]
     interfaces: Vec<String>,
@@ -49,7 +47,7 @@ struct TestReport {
 }
 
 pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
-    let (project, catalog) = match open::open(&args.project, &args.environment, output)? {
+    let (project, catalog) = match open::open(&args.project, output)? {
         Ok(opened) => opened,
         Err(exit) => return Ok(exit),
     };

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{open, show};
 use crate::cases::{envelope, not_a_message, read_input, request_text};
-use crate::cli::{EnvironmentArgs, ProjectArgs};
+use crate::cli::ProjectArgs;
 use crate::output::{Exit, Output};
 use crate::traffic::message::now;
 use crate::wiring::rehearsal::{Answers, Ended, Found, Passage, Rehearsal, Stage};
@@ -29,8 +29,6 @@ const SHOWN_BYTES_MAX: usize = 64 << 10;
 pub struct Args {
     #[command(flatten)]
     project: ProjectArgs,
-    #[command(flatten)]
-    environment: EnvironmentArgs,
     /// The interface
     #[arg(value_name = "INTERFACE")]
     interface: String,
@@ -105,7 +103,7 @@ struct OutputView {
 }
 
 pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
-    let (project, catalog) = match open::open(&args.project, &args.environment, output)? {
+    let (project, catalog) = match open::open(&args.project, output)? {
         Ok(opened) => opened,
         Err(exit) => return Ok(exit),
     };

@@ -1,10 +1,10 @@
 //! `portway validate`: everything that is wrong with a project, at once.
 
-use portway_config::{Draft, Environment, Problems, Project};
+use portway_config::{Draft, Problems, Project};
 use serde::Serialize;
 
 use super::show;
-use crate::cli::{EnvironmentArgs, ProjectArgs};
+use crate::cli::ProjectArgs;
 use crate::output::{Exit, Format, Output, says_more};
 
 /// Says what is wrong with a project, without running it.
@@ -15,8 +15,6 @@ use crate::output::{Exit, Format, Output, says_more};
 pub struct Args {
     #[command(flatten)]
     project: ProjectArgs,
-    #[command(flatten)]
-    environment: EnvironmentArgs,
 }
 
 /// The verdict.
@@ -35,9 +33,7 @@ pub async fn run(
     output: &mut Output,
     judge: impl AsyncFnOnce(&mut Draft),
 ) -> anyhow::Result<Exit> {
-    let environment = Environment::of_process();
-    let mut draft =
-        portway_config::read_in(&args.project.project, &environment, args.environment.env.as_deref());
+    let mut draft = args.project.read();
     judge(&mut draft).await;
     let verdict = verdict(&args, &draft);
     output.data(&verdict, show_verdict)?;

@@ -75,6 +75,10 @@ impl<'a> Plugins<'a> {
         Plugins { runtime, catalog, loaded: BTreeMap::new(), observers: Observers::new() }
     }
 
+    pub fn catalog(&self) -> &'a PluginCatalog {
+        self.catalog
+    }
+
     pub async fn load(&mut self, role: Role, name: &str) -> Result<Plugin, AssembleError> {
         let key = (role, name.to_owned());
         if let Some(plugin) = self.loaded.get(&key) {

@@ -15,7 +15,7 @@ use portway_model::code;
 use portway_runtime::{Manifest, PluginKind, SlotKind};
 
 use super::embedded::{self, FirstParty};
-use super::plugin_schema::check_settings;
+use super::plugin_schema::SettingsSchemas;
 
 /// Bytes of a component file that are read at most; the runtime's own limit is lower.
 const FILE_BYTES_MAX: u64 = 128 << 20;
@@ -25,6 +25,7 @@ const FILE_BYTES_MAX: u64 = 128 << 20;
 #[derive(Default)]
 pub struct PluginCatalog {
     by_path: BTreeMap<String, Result<Component, BadComponent>>,
+    schemas: SettingsSchemas,
 }
 
 /// A component that was looked at, but not compiled.
@@ -92,7 +93,15 @@ impl PluginCatalog {
             let component = read_component(name.as_str(), plugin.path.value.as_path());
             (name.as_str().to_owned(), component)
         };
-        PluginCatalog { by_path: project.plugins.iter().map(look).collect() }
+        PluginCatalog {
+            by_path: project.plugins.iter().map(look).collect(),
+            schemas: SettingsSchemas::default(),
+        }
+    }
+
+    /// What the schema of a plugin says of the settings of its use.
+    pub fn check_settings(&self, role: Role, manifest: &Manifest, plugin_use: &PluginUse) -> Vec<Problem> {
+        self.schemas.check(role, manifest, plugin_use)
     }
 
     /// The component behind a name in a role. One by path comes first where it can stand in the
@@ -168,7 +177,7 @@ impl Catalog for PluginCatalog {
             Ok(component) => {
                 let mut problems = check_grants(&component.manifest, &source.plugin_use());
                 problems.extend(check_listener(component.manifest.kind, source));
-                problems.extend(check_settings(&component.manifest, &source.plugin_use()));
+                problems.extend(self.check_settings(Role::Source, &component.manifest, &source.plugin_use()));
                 problems
             }
             Err(error) => vec![error.to_problem(&plugin.place)],
@@ -179,7 +188,7 @@ impl Catalog for PluginCatalog {
         match self.find(role, plugin_use.plugin.value.as_str()) {
             Ok(component) => {
                 let mut problems = check_grants(&component.manifest, plugin_use);
-                problems.extend(check_settings(&component.manifest, plugin_use));
+                problems.extend(self.check_settings(role, &component.manifest, plugin_use));
                 problems
             }
             Err(error) => vec![error.to_problem(&plugin_use.plugin.place)],

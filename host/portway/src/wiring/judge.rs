@@ -1,13 +1,12 @@
 //! What plugins say of their settings: each use is opened once, and nothing is delivered.
 
-use portway_config::{Place, PluginSettings, PluginUse, Problem, Project, Role};
+use portway_config::{Place, PluginSettings, PluginUse, Problem, Project, Role, Weight};
 use portway_model::code::{self, plugin};
 use portway_runtime::{CallError, CompileMode, Plugin, PluginKind, Runtime, RuntimeSettings, Unobserved};
 
 use super::assemble::Plugins;
 use super::catalog::PluginCatalog;
 use super::openings::{self, Owner};
-use super::plugin_schema::check_settings;
 
 /// The problems that plugins find in their settings. Uses whose plugin cannot be found or loaded
 /// are judged elsewhere.
@@ -55,7 +54,8 @@ async fn of_use(
     let Some(loaded) = load(plugins, role, plugin.value.as_str(), &plugin.place, &mut problems).await else {
         return problems;
     };
-    if !check_settings(loaded.manifest(), plugin_use).is_empty() {
+    let by_schema = plugins.catalog().check_settings(role, loaded.manifest(), plugin_use);
+    if by_schema.iter().any(|problem| problem.weight == Weight::Problem) {
         // The catalog has said so; the plugin would say it once more.
         return problems;
     }

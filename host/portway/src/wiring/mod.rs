@@ -23,6 +23,7 @@ mod running;
 mod sources;
 mod threads;
 
+pub use assemble::AssembleError;
 pub use catalog::PluginCatalog;
 pub use certificates::certificate_problems;
 pub use clock::SystemClock;

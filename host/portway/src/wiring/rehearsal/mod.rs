@@ -44,7 +44,8 @@ pub struct Rehearsal<'a> {
 }
 
 impl Stage {
-    /// Native code is kept where an engine keeps it, so that the next rehearsal begins at once.
+    /// Native code is kept where an engine keeps it, so that the next rehearsal begins at once;
+    /// where nothing can be written it is made anew each time.
     pub fn new(project: &Project) -> Result<Stage, RuntimeError> {
         let clock = Arc::new(StageClock::default());
         let settings = RuntimeSettings {
@@ -53,7 +54,9 @@ impl Stage {
             clock: clock.clone(),
             ..RuntimeSettings::default()
         };
-        Ok(Stage { runtime: Runtime::new(settings)?, clock })
+        let without_cache = RuntimeSettings { cache_dir: None, ..settings.clone() };
+        let runtime = Runtime::new(settings).or_else(|_| Runtime::new(without_cache))?;
+        Ok(Stage { runtime, clock })
     }
 
     /// Puts a project on the stage.
@@ -184,5 +187,57 @@ impl Observer for Said {
 
     fn fault(&self, fault: &Fault) {
         self.push(format!("fault: {}", fault.to_failure()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portway_net::folder::FolderGrant;
+    use portway_net::http::{Connector, Credentials, HttpError, HttpGrant, HttpRequest};
+    use portway_net::tcp::TcpGrant;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_granted_leads_nowhere() {
+        let mut grant = Grant::Http(HttpGrant {
+            base: "https://api.example/v1".parse().unwrap(),
+            credentials: Some(Credentials::Bearer("s3cret".into())),
+            headers: vec![("x-key".into(), "s3cret".into())],
+            timeout: Duration::from_secs(5),
+            response_bytes_max: 1_024,
+            addresses: AddressPolicy::Operator,
+            tls_roots: None,
+        });
+        withhold(&mut grant);
+        let Grant::Http(http) = grant else { panic!("another grant") };
+        assert_eq!(http.base.as_str(), "http://127.0.0.1/v1");
+        assert!(http.credentials.is_none() && http.headers.is_empty());
+        let request = HttpRequest {
+            method: "GET".into(),
+            path_or_url: "/a".into(),
+            headers: Vec::new(),
+            body: bytes::Bytes::new(),
+            timeout: None,
+        };
+        let asked = Connector::default().send(&http, request).await;
+        assert!(matches!(asked, Err(HttpError::Denied(_))), "{asked:?}");
+
+        let mut grant = Grant::Tcp(TcpGrant {
+            host: "ehr.example".into(),
+            port: 2_575,
+            connections_max: 1,
+            connect_timeout: Duration::from_secs(5),
+            addresses: AddressPolicy::Operator,
+            tls: None,
+        });
+        withhold(&mut grant);
+        let Grant::Tcp(tcp) = grant else { panic!("another grant") };
+        assert_eq!((tcp.host.as_str(), tcp.addresses), ("127.0.0.1", AddressPolicy::Public));
+
+        let mut grant = Grant::Folder(FolderGrant { path: "out".into(), access: Access::Write });
+        withhold(&mut grant);
+        let Grant::Folder(folder) = grant else { panic!("another grant") };
+        assert_eq!(folder.access, Access::Read);
     }
 }

@@ -51,6 +51,8 @@ fn a_new_project_of_every_kind_validates_and_passes_its_tests() {
         let tested = portway_in(&project, &["test"]);
         assert_eq!(tested.code, Some(0), "{kind}: {tested:?}");
         assert!(tested.stdout.contains("1 case: 1 passed"), "{kind}: {tested:?}");
+        let ignored = fs::read_to_string(project.join(".gitignore")).unwrap();
+        assert!(ignored.contains("/out/*\n!/out/.gitkeep\n") && project.join("out/.gitkeep").is_file());
         // What it made is what a test with `--update` would make.
         let before = files(&project);
         let updated = portway_in(&project, &["test", "--update"]);
@@ -73,6 +75,42 @@ fn init_writes_over_nothing() {
     assert!(made["files"].as_array().unwrap().iter().any(|file| file == "interfaces/lab.toml"), "{made}");
     let again = portway_in(dir.path(), &["init"]);
     assert!(again.stderr.contains("`portway.toml`"), "{again:?}");
+}
+
+#[test]
+fn schemas_are_printed_or_written_with_the_plugins_of_the_project() {
+    let dir = tempfile::tempdir().unwrap();
+    let project = dir.path();
+    fs::create_dir(project.join("interfaces")).unwrap();
+    let component = super::project::component("oru-to-json").display().to_string();
+    fs::write(project.join("portway.toml"), format!("[plugins.mine]\npath = {component:?}\n")).unwrap();
+    let written = portway_in(project, &["schema", "--out", "schemas"]);
+    assert_eq!(written.code, Some(0), "{written:?}");
+    let printed = portway_in(project, &["schema", "--json"]);
+    let printed: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
+    for name in ["portway.schema.json", "interface.schema.json", "case.schema.json"] {
+        let text = fs::read_to_string(project.join("schemas").join(name)).unwrap();
+        assert_eq!(printed[name], serde_json::from_str::<serde_json::Value>(&text).unwrap(), "{name}");
+    }
+    let mine = &printed["interface.schema.json"]["definitions"]["transform.mine"];
+    assert!(mine["properties"]["other"]["enum"].is_array(), "{mine}");
+}
+
+#[test]
+fn the_example_passes_its_test_cases() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/lab-results");
+    let dir = tempfile::tempdir().unwrap();
+    for (path, bytes) in files(&example) {
+        let copy = dir.path().join(path.strip_prefix(&example).unwrap());
+        fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        fs::write(copy, bytes).unwrap();
+    }
+    fs::create_dir_all(dir.path().join("out")).unwrap();
+    fs::create_dir(dir.path().join("data")).unwrap();
+    share_native_code(dir.path());
+    let tested = portway_in(dir.path(), &["test"]);
+    assert_eq!(tested.code, Some(0), "{tested:?}");
+    assert!(tested.stdout.contains("2 cases: 2 passed"), "{tested:?}");
 }
 
 const RESULT: &str =

@@ -33,7 +33,7 @@ async fn is_refused(project: &Project, words: &[&str]) {
 async fn a_file_that_is_no_plugin_is_refused() {
     is_refused(
         &with_plugin(b"#!/bin/sh\n"),
-        &["no WebAssembly component", "check that the path", "interfaces/lab.toml"],
+        &["no WebAssembly component", "\n  hint: check that the path", "interfaces/lab.toml"],
     )
     .await;
     let module = b"\0asm\x01\0\0\0";

@@ -49,6 +49,16 @@ async fn an_environment_gives_values_that_the_process_can_change() {
     assert!(secret.stdout.contains("environments/test.toml:1:1: a secret does not belong"), "{secret:?}");
 }
 
+#[tokio::test]
+async fn commands_find_the_engine_of_the_environment_they_are_given() {
+    let project = Project::new("[store]\npath = \"${env:DATA}/portway.db\"\n");
+    fs::create_dir(project.path().join("environments")).unwrap();
+    project.write("environments/north.toml", "DATA = \"north\"\n");
+    let status = project.portway(&["status", "--env", "north"]).await;
+    assert_eq!(status.code, Some(4), "{status:?}");
+    assert!(status.stderr.contains("/north"), "it looks elsewhere: {status:?}");
+}
+
 /// A certificate that holds so many days and a half from now on, and its key.
 fn write_pair(project: &Project, days: i64) {
     let mut params = CertificateParams::new(vec!["lab".to_owned()]).unwrap();
