@@ -273,14 +273,23 @@ impl FileSource {
                 Some((_, reading)) if is_cached => reading,
                 _ => Reading::open(&self.rules, format, &file, begun)?,
             };
-            let result = self.take_records(work, &file, &mut reading, begun, ordinal);
-            if begun.records > 0 {
+            let (size, place) = (work.size(), begun.clone());
+            let reached = self.take_records(work, &file, &mut reading, begun, ordinal);
+            if begun.records > place.records && !matches!(reached, Reached::End) {
                 let mark = reading.mark();
                 (begun.at, begun.phase, begun.counts) = (mark.at, mark.phase, mark.counts);
-                begun.proof = proof(&file, begun.at)?;
+                match proof(&file, begun.at) {
+                    Ok(proof) => begun.proof = proof,
+                    // A place that cannot be proven is no place to go on at.
+                    Err(halt) => {
+                        work.shrink(size);
+                        *begun = place;
+                        return Err(halt);
+                    }
+                }
             }
             self.cache.reading = Some((begun.file.clone(), reading));
-            result
+            Ok(reached)
         });
         result.unwrap_or_else(Reached::Halted)
     }
@@ -294,7 +303,7 @@ impl FileSource {
         reading: &mut Reading,
         begun: &mut Begun,
         ordinal: u32,
-    ) -> Result<Reached, Halt> {
+    ) -> Reached {
         let drafter = Drafter::new(&self.rules, &begun.file, ordinal);
         loop {
             let record = match reading.next(file, || is_unchanged(&begun.file)) {
@@ -303,17 +312,17 @@ impl FileSource {
                     if begun.records == 0 {
                         log::notice("empty-file", format!("`{}` holds no record", begun.file.path));
                     }
-                    return Ok(Reached::End);
+                    return Reached::End;
                 }
-                Err(halt) => return Ok(Reached::Halted(halt)),
+                Err(halt) => return Reached::Halted(halt),
             };
             let len = reading.message_len(record);
             if !work.has_room(len) {
-                return Ok(Reached::Full);
+                return Reached::Full;
             }
             let content = match reading.take(file, record) {
                 Ok(content) => content,
-                Err(halt) => return Ok(Reached::Halted(halt)),
+                Err(halt) => return Reached::Halted(halt),
             };
             begun.records += 1;
             work.push(Item::Message(drafter.draft(content, record.start, begun.records)), len);

@@ -57,4 +57,15 @@ impl Work {
         self.bytes = self.bytes.saturating_add(bytes);
         self.items.push(item);
     }
+
+    /// How much there is, to go back to.
+    pub fn size(&self) -> (usize, u64) {
+        (self.items.len(), self.bytes)
+    }
+
+    /// Takes back what was added since.
+    pub fn shrink(&mut self, size: (usize, u64)) {
+        self.items.truncate(size.0);
+        self.bytes = size.1;
+    }
 }

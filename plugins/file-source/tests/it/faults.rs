@@ -226,3 +226,23 @@ fn with_stop_a_file_that_cannot_be_read_now_keeps_its_place() {
     host.drain().unwrap();
     assert_eq!(host.stored.len(), 200_002, "none is read twice");
 }
+
+#[test]
+fn a_fault_at_any_read_or_look_makes_nothing_come_twice() {
+    let lines: Vec<String> = (0..30_000).map(|n| format!("line {n:06} of a file")).collect();
+    for operation in ["read", "open", "stat"] {
+        for nth in 0..12 {
+            stage();
+            testing::put_file("inbox", "a", lines.join("\n").as_bytes());
+            let mut host = open(r#"{"settle":"0ms","split":"lines","attributes":"none"}"#);
+            host.items_max = 7_000;
+            testing::fail_file_later(operation, nth, files::Error::Unavailable("stale".into()));
+            for _ in 0..12 {
+                let _ = host.turn();
+                // Settling is asked for until it succeeds.
+                while host.restart().is_err() {}
+            }
+            assert!(bodies(&host) == lines, "{operation} {nth}: {} lines", host.stored.len());
+        }
+    }
+}
