@@ -110,7 +110,8 @@ pub(crate) struct Stage {
     pub folders: BTreeMap<String, Folder>,
     files_made: u64,
     time_ms: Option<u64>,
-    pub file_failures: Vec<(String, files::Error)>,
+    /// Operation, how many times it still works, and what happens then.
+    pub file_failures: Vec<(String, u32, files::Error)>,
     pub peers: BTreeMap<String, VecDeque<Result<PeerScript, connect::Error>>>,
     pub kept: BTreeMap<String, PeerScript>,
 }
@@ -235,7 +236,12 @@ pub fn remove_file(folder: &str, path: &str) -> bool {
 
 /// The next `operation` (`append`, `sync`, `put`, `open`, `read`, `stat`, `scan`, `move`, `remove`) fails.
 pub fn fail_file(operation: &str, error: files::Error) {
-    with_stage(|stage| stage.file_failures.push((operation.to_owned(), error)));
+    fail_file_later(operation, 0, error);
+}
+
+/// An operation works so many times, then it fails once.
+pub fn fail_file_later(operation: &str, works: u32, error: files::Error) {
+    with_stage(|stage| stage.file_failures.push((operation.to_owned(), works, error)));
 }
 
 /// What the next new connection to a peer does, or why it cannot be dialled. A kept

@@ -109,7 +109,7 @@ impl Cursor {
     /// As it is stored.
     pub fn encode(&self) -> Result<Vec<u8>, Trouble> {
         postcard::to_extend(self, vec![VERSION])
-            .map_err(|error| Trouble::misconfigured("cursor", error.to_string()))
+            .map_err(|error| Trouble::misconfigured("unknown-cursor", error.to_string()))
     }
 
     /// Whether no more files can be remembered.

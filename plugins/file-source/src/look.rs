@@ -13,6 +13,8 @@ use crate::settings::Rules;
 
 /// Names of one scan, by the contract.
 const SCAN_MAX: u32 = 1_000;
+/// Bytes of a path, by the host.
+const PATH_BYTES_MAX: usize = 1_024;
 /// Names that are looked at altogether.
 pub const NAMES_MAX: usize = 10_000;
 
@@ -44,6 +46,7 @@ pub fn look(rules: &Rules, cursor: &mut Cursor, now_ms: u64) -> Result<Sight, Tr
             format!("{PASSED_MAX} files that were read or failed lie in the inbox; move or delete them"),
         ));
     }
+    pass_unspeakable(cursor, &mut found.files);
     let passed: HashSet<FileMark> = cursor.passed.iter().chain(&cursor.moved).copied().collect();
     found.files.retain(|(_, mark)| !passed.contains(mark));
     found.files.sort_by(|(a, _), (b, _)| (a.modified_ms, &a.path).cmp(&(b.modified_ms, &b.path)));
@@ -56,6 +59,27 @@ pub fn look(rules: &Rules, cursor: &mut Cursor, now_ms: u64) -> Result<Sight, Tr
         });
     }
     Ok(Sight { is_cut: found.is_cut, ..rest(rules, cursor, found.files, now_ms) })
+}
+
+/// Files whose names the host takes from nobody are passed over, with a notice each.
+fn pass_unspeakable(cursor: &mut Cursor, files: &mut Vec<(Known, FileMark)>) {
+    files.retain(|(file, mark)| {
+        let is_odd = |character: char| character == '\\' || character.is_control();
+        if file.path.len() <= PATH_BYTES_MAX && !file.path.contains(is_odd) {
+            return true;
+        }
+        if !cursor.is_full() && !cursor.passed.contains(mark) {
+            cursor.passed.push(*mark);
+            log::notice(
+                "odd-name",
+                format!(
+                    "`{}` is left alone: its name is too long or holds a backslash or a control character",
+                    file.path
+                ),
+            );
+        }
+        false
+    });
 }
 
 /// Files that were begun and are gone are forgotten, with a notice.

@@ -12,6 +12,8 @@ use crate::{DONE, FAILED, INBOX};
 
 /// Names that are tried where a name is taken.
 const NAMES_MAX: u32 = 100;
+/// Bytes of a name.
+const NAME_BYTES_MAX: usize = 255;
 
 /// Moves or deletes what the committed cursor says has ended.
 pub fn settle(rules: &Rules, cursor: &Cursor, receipts: &[Receipt]) -> Result<(), Trouble> {
@@ -69,12 +71,9 @@ fn act(rules: &Rules, ended: &Ended, outcome: Outcome) -> Result<(), Trouble> {
 
 /// Under its name; where that is taken, with the time it ended in it.
 fn move_to(folder: &str, ended: &Ended) -> Result<(), files::Error> {
-    // The other folder has no folders in it.
-    let name = ended.path.replace('%', "%25").replace('/', "%2F");
-    let name = if ended.path.contains('/') { name } else { ended.path.clone() };
     let mut result = Err(files::Error::Exists);
     for attempt in 0..NAMES_MAX {
-        let to_path = if attempt == 0 { name.clone() } else { stamped(&name, ended.at_ms, attempt) };
+        let to_path = target_name(ended, attempt);
         result = files::rename(files::Move {
             folder: INBOX,
             path: &ended.path,
@@ -89,14 +88,28 @@ fn move_to(folder: &str, ended: &Ended) -> Result<(), files::Error> {
     result
 }
 
-/// `order-20260228T235959.123Z.csv`
-fn stamped(name: &str, at_ms: u64, attempt: u32) -> String {
-    let stamp: String = clock::rfc3339(at_ms).chars().filter(|c| !matches!(c, '-' | ':')).collect();
-    let again = if attempt > 1 { format!("-{attempt}") } else { String::new() };
-    match name.rsplit_once('.') {
-        Some((stem, extension)) if !stem.is_empty() => format!("{stem}-{stamp}{again}.{extension}"),
-        _ => format!("{name}-{stamp}{again}"),
+/// `order.csv`, then `order-20260228T235959.123Z.csv`, then `order-20260228T235959.123Z-2.csv`.
+fn target_name(ended: &Ended, attempt: u32) -> String {
+    // The other folder has no folders in it.
+    let name = match ended.path.contains('/') {
+        true => ended.path.replace('%', "%25").replace('/', "%2F"),
+        false => ended.path.clone(),
+    };
+    if attempt == 0 && name.len() <= NAME_BYTES_MAX {
+        return name;
     }
+    let stamp: String = clock::rfc3339(ended.at_ms).chars().filter(|c| !matches!(c, '-' | ':')).collect();
+    let again = if attempt > 1 { format!("-{attempt}") } else { String::new() };
+    let (stem, extension) = match name.rsplit_once('.') {
+        Some((stem, extension)) if !stem.is_empty() && extension.len() < 32 => {
+            (stem, format!(".{extension}"))
+        }
+        _ => (name.as_str(), String::new()),
+    };
+    let end = format!("-{stamp}{again}{extension}");
+    let fits = stem.floor_char_boundary(NAME_BYTES_MAX.saturating_sub(end.len()));
+    let stem = stem.get(..fits).unwrap_or_default();
+    format!("{stem}{end}")
 }
 
 fn remove_marker(rules: &Rules, ended: &Ended) -> Result<(), Trouble> {

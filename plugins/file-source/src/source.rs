@@ -64,10 +64,14 @@ impl PollSource for FileSource {
             self.cache = Cache::default();
         }
         let mut work = Work::new(cursor, &query, clock::now_ms());
-        let is_full = match self.fill(&mut work) {
+        let filled = match (self.fill(&mut work), work.trouble.take()) {
+            (Ok(false), Some(trouble)) if work.items.is_empty() => Err(trouble),
+            (filled, _) => filled,
+        };
+        let is_full = match filled {
             Ok(is_full) => is_full,
             // What was found before is not lost; the trouble comes again.
-            Err(_) if !work.items.is_empty() => true,
+            Err(_) if !work.items.is_empty() || !work.cursor.ended.is_empty() => true,
             Err(trouble) => {
                 self.cache = Cache::default();
                 return Err(trouble);
@@ -126,8 +130,10 @@ impl FileSource {
 
     /// The file to read on, from the place that its records are stored up to.
     fn next_file(&mut self, work: &mut Work) -> Result<Option<Begun>, Trouble> {
-        if let Some(begun) = unchanged_begun(work)? {
-            return self.proven(begun).map(Some);
+        while let Some(begun) = unchanged_begun(work)? {
+            if let Some(begun) = self.proven(work, begun)? {
+                return Ok(Some(begun));
+            }
         }
         loop {
             while let Some(file) = self.cache.ready.pop_front() {
@@ -136,7 +142,11 @@ impl FileSource {
                 }
                 // What was ready at the last look may be gone or changed by now.
                 match files::stat(INBOX, &file.path) {
-                    Ok(entry) if file.is(&entry) => return self.resume(work, file).map(Some),
+                    Ok(entry) if file.is(&entry) => {
+                        if let Some(begun) = self.resume(work, file)? {
+                            return Ok(Some(begun));
+                        }
+                    }
                     Ok(_) | Err(files::Error::NotFound | files::Error::NotAFile) => {}
                     Err(error) => return Err(of_inbox(error)),
                 }
@@ -163,14 +173,16 @@ impl FileSource {
     }
 
     /// The place of a ready file: where it was left, if it was begun and is the same.
-    fn resume(&self, work: &mut Work, file: Known) -> Result<Begun, Trouble> {
+    fn resume(&self, work: &mut Work, file: Known) -> Result<Option<Begun>, Trouble> {
         let same = |begun: &Begun| begun.file.identity == file.identity || begun.file.path == file.path;
-        let Some(index) = work.cursor.begun.iter().position(same) else { return Ok(fresh(file)) };
+        let Some(index) = work.cursor.begun.iter().position(same) else {
+            return Ok(Some(fresh(file)));
+        };
         let begun = work.cursor.begun.remove(index);
         let before = begun.file.path.clone();
-        let begun = self.proven(Begun { file, ..begun })?;
+        let Some(begun) = self.proven(work, Begun { file, ..begun })? else { return Ok(None) };
         if begun.records == 0 {
-            return Ok(begun);
+            return Ok(Some(begun));
         }
         let Begun { file: Known { path, .. }, records, .. } = &begun;
         let (code, what) = match *path == before {
@@ -178,31 +190,32 @@ impl FileSource {
             false => ("file-renamed", format!("was `{before}` when it was begun")),
         };
         log::notice(code, format!("`{path}` {what}; it is read on behind record {records}"));
-        Ok(begun)
+        Ok(Some(begun))
     }
 
     /// The same place where the file is shown to be the one it belongs to, else its start.
-    fn proven(&self, begun: Begun) -> Result<Begun, Trouble> {
+    /// None: it cannot be told now.
+    fn proven(&self, work: &mut Work, begun: Begun) -> Result<Option<Begun>, Trouble> {
         if self.is_cached(&begun) {
-            return Ok(begun);
+            return Ok(Some(begun));
         }
         let shown = open(&begun.file).and_then(|file| match begun.at <= begun.file.size {
             true => proof(&file, begun.at),
             false => Ok([0; 16]),
         });
         match shown {
-            Ok(shown) if shown == begun.proof => Ok(begun),
+            Ok(shown) if shown == begun.proof => Ok(Some(begun)),
             Ok(_) => {
                 let Begun { file: Known { path, .. }, records, .. } = &begun;
                 log::notice(
                     "file-changed",
                     format!("`{path}` is not what {records} records were read of; all of it is read"),
                 );
-                Ok(fresh(begun.file))
+                Ok(Some(fresh(begun.file)))
             }
-            Err(Halt::Trouble(trouble)) => Err(trouble),
+            Err(Halt::Trouble(trouble)) => self.later(work, begun, trouble).map(|()| None),
             // Reading it comes to the same.
-            Err(Halt::Changed | Halt::Failed { .. }) => Ok(begun),
+            Err(Halt::Changed | Halt::Failed { .. }) => Ok(Some(begun)),
         }
     }
 
@@ -260,14 +273,23 @@ impl FileSource {
                 Some((_, reading)) if is_cached => reading,
                 _ => Reading::open(&self.rules, format, &file, begun)?,
             };
-            let result = self.take_records(work, &file, &mut reading, begun, ordinal);
-            if begun.records > 0 {
+            let (size, place) = (work.size(), begun.clone());
+            let reached = self.take_records(work, &file, &mut reading, begun, ordinal);
+            if begun.records > place.records && !matches!(reached, Reached::End) {
                 let mark = reading.mark();
                 (begun.at, begun.phase, begun.counts) = (mark.at, mark.phase, mark.counts);
-                begun.proof = proof(&file, begun.at)?;
+                match proof(&file, begun.at) {
+                    Ok(proof) => begun.proof = proof,
+                    // A place that cannot be proven is no place to go on at.
+                    Err(halt) => {
+                        work.shrink(size);
+                        *begun = place;
+                        return Err(halt);
+                    }
+                }
             }
             self.cache.reading = Some((begun.file.clone(), reading));
-            result
+            Ok(reached)
         });
         result.unwrap_or_else(Reached::Halted)
     }
@@ -281,7 +303,7 @@ impl FileSource {
         reading: &mut Reading,
         begun: &mut Begun,
         ordinal: u32,
-    ) -> Result<Reached, Halt> {
+    ) -> Reached {
         let drafter = Drafter::new(&self.rules, &begun.file, ordinal);
         loop {
             let record = match reading.next(file, || is_unchanged(&begun.file)) {
@@ -290,17 +312,17 @@ impl FileSource {
                     if begun.records == 0 {
                         log::notice("empty-file", format!("`{}` holds no record", begun.file.path));
                     }
-                    return Ok(Reached::End);
+                    return Reached::End;
                 }
-                Err(halt) => return Ok(Reached::Halted(halt)),
+                Err(halt) => return Reached::Halted(halt),
             };
             let len = reading.message_len(record);
             if !work.has_room(len) {
-                return Ok(Reached::Full);
+                return Reached::Full;
             }
             let content = match reading.take(file, record) {
                 Ok(content) => content,
-                Err(halt) => return Ok(Reached::Halted(halt)),
+                Err(halt) => return Reached::Halted(halt),
             };
             begun.records += 1;
             work.push(Item::Message(drafter.draft(content, record.start, begun.records)), len);
@@ -322,11 +344,23 @@ impl FileSource {
                 self.failed(work, &begun, ordinal, "changes-while-read", &text)
             }
             Halt::Failed { code, text } => self.failed(work, &begun, ordinal, code, &text),
-            Halt::Trouble(trouble) => {
-                self.put_back(work, begun);
-                Err(trouble)
-            }
+            Halt::Trouble(trouble) => self.later(work, begun, trouble),
         }
+    }
+
+    /// A file that cannot be read now. It may be this one alone: the others are tried.
+    fn later(&self, work: &mut Work, begun: Begun, trouble: Trouble) -> Result<(), Trouble> {
+        work.put_off.push(begun.file.path.clone());
+        let has_room = work.cursor.has_room_for_begun(&begun.file);
+        if begun.records > 0 {
+            work.cursor.begun.push(begun);
+        }
+        // Without room for more places that must be kept, the folder is taken to be away.
+        if self.rules.on_error == OnError::Stop || !has_room {
+            return Err(trouble);
+        }
+        work.trouble.get_or_insert(trouble);
+        Ok(())
     }
 
     fn failed(

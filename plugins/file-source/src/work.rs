@@ -1,6 +1,6 @@
 //! One poll's work: what was found so far, and what still fits.
 
-use portway_sdk::{Item, Query};
+use portway_sdk::{Item, Query, Trouble};
 
 use crate::cursor::Cursor;
 
@@ -19,6 +19,8 @@ pub struct Work {
     pub put_off: Vec<String>,
     /// Files that were begun and are not what they were.
     pub changed: Vec<String>,
+    /// Why one of them could not be read now.
+    pub trouble: Option<Trouble>,
     /// The inbox was looked at in this poll.
     pub has_looked: bool,
     /// How long until a file may be ready.
@@ -38,6 +40,7 @@ impl Work {
             now_ms,
             put_off: Vec::new(),
             changed: Vec::new(),
+            trouble: None,
             has_looked: false,
             rests_in_ms: None,
         }
@@ -53,5 +56,16 @@ impl Work {
     pub fn push(&mut self, item: Item, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
         self.items.push(item);
+    }
+
+    /// How much there is, to go back to.
+    pub fn size(&self) -> (usize, u64) {
+        (self.items.len(), self.bytes)
+    }
+
+    /// Takes back what was added since.
+    pub fn shrink(&mut self, size: (usize, u64)) {
+        self.items.truncate(size.0);
+        self.bytes = size.1;
     }
 }

@@ -314,7 +314,13 @@ pub fn files_remove(folder: &str, path: &str) -> Result<(), FileError> {
 
 impl Stage {
     fn take_file_failure(&mut self, operation: &str) -> Option<FileError> {
-        let at = self.file_failures.iter().position(|(wanted, _)| wanted == operation)?;
-        Some(self.file_failures.remove(at).1)
+        let at = self.file_failures.iter().position(|(wanted, ..)| wanted == operation)?;
+        match self.file_failures.get_mut(at) {
+            Some((_, works, _)) if *works > 0 => {
+                *works -= 1;
+                None
+            }
+            _ => Some(self.file_failures.remove(at).2),
+        }
     }
 }

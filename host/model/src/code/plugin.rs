@@ -30,6 +30,16 @@ codes! {
     TIMEOUT = "timeout";
 
     // The MLLP and TCP sources: refusals and doubts.
+    /// A source's progress that this version of it cannot read.
+    UNKNOWN_CURSOR = "unknown-cursor";
+    /// Bytes that are no well-formed JSON.
+    INVALID_JSON = "invalid-json";
+    /// JSON that is no array.
+    NOT_AN_ARRAY = "not-an-array";
+    /// Input in UTF-16 or UTF-32.
+    WRONG_CHARSET = "wrong-charset";
+
+    // The MLLP source: refusals and doubts.
 
     /// A frame without content.
     EMPTY_FRAME = "empty-frame";
@@ -90,6 +100,68 @@ codes! {
     START_BYTE_REPEATED = "start-byte-repeated";
 
     // The transforms of HL7.
+    // The file source.
+
+    /// The inbox cannot be looked at or read now.
+    INBOX_UNAVAILABLE = "inbox-unavailable";
+    /// As many files that were done with lie in the inbox as can be remembered.
+    INBOX_NOT_EMPTIED = "inbox-not-emptied";
+    /// More names in the inbox than are looked at.
+    INBOX_TOO_FULL = "inbox-too-full";
+    /// A name that cannot be reached.
+    ODD_NAME = "odd-name";
+    /// A file without a record.
+    EMPTY_FILE = "empty-file";
+    /// A file that cannot be opened or read.
+    UNREADABLE = "unreadable";
+    /// A record that is longer than allowed.
+    RECORD_TOO_LARGE = "record-too-large";
+    /// A quote in CSV that is never closed.
+    QUOTE_NOT_CLOSED = "quote-not-closed";
+    /// A header or trailer of an HL7 batch where it cannot be.
+    BATCH_ORDER = "batch-order";
+    /// A trailer that counts otherwise.
+    COUNT_DIFFERS = "count-differs";
+    /// An HL7 batch without its end.
+    TRAILER_MISSING = "trailer-missing";
+    /// A file that grew while it was read.
+    FILE_GREW = "file-grew";
+    /// A file that is not what was read before.
+    FILE_CHANGED = "file-changed";
+    /// A file that has another name than when it was begun.
+    FILE_RENAMED = "file-renamed";
+    /// A file that is gone before it was read to its end.
+    FILE_VANISHED = "file-vanished";
+    /// A file that changes all the time, as do too many others.
+    CHANGES_WHILE_READ = "changes-while-read";
+    /// A file that changed before it was moved.
+    CHANGED_AFTER_READING = "changed-after-reading";
+    /// A file that was read and cannot be moved or deleted.
+    NOT_MOVED = "not-moved";
+    /// A record that the store refused.
+    RECORD_NOT_STORED = "record-not-stored";
+
+    // The HTTP source.
+
+    /// A request without a body.
+    EMPTY_BODY = "empty-body";
+    /// A request without an element.
+    NO_ELEMENTS = "no-elements";
+    /// A request with more elements than allowed.
+    TOO_MANY_ELEMENTS = "too-many-elements";
+    /// A content type that is not taken.
+    CONTENT_TYPE = "content-type";
+    /// A message without an order key.
+    NO_KEY = "no-key";
+
+    // The schedule source.
+
+    /// A run that was skipped while a message is not finished.
+    RUN_SKIPPED = "run-skipped";
+    /// A clock that is far behind the last run.
+    CLOCK_SET_BACK = "clock-set-back";
+
+    // The transform `oru-to-json`.
 
     /// A message of another type than ORU.
     NOT_ORU = "not-oru";

@@ -152,3 +152,97 @@ fn a_record_that_the_store_refuses_makes_its_file_fail() {
     assert_eq!((testing::paths("done"), testing::paths("failed")), (vec!["a".into()], vec!["b".into()]));
     assert_eq!(codes(), ["record-not-stored"]);
 }
+
+#[test]
+fn a_file_that_cannot_be_read_now_holds_up_no_other_and_goes_on_where_it_stopped() {
+    stage();
+    testing::put_file("inbox", "a", b"one\ntwo\n");
+    testing::put_file("inbox", "b", b"three\n");
+    let mut host = open(r#"{"settle":"0ms","split":"lines"}"#);
+    host.items_max = 1;
+    host.turn().unwrap();
+    host.restart().unwrap();
+    host.items_max = 1_000;
+    testing::fail_file("open", files::Error::Unavailable("bad sector".into()));
+    host.turn().unwrap();
+    assert_eq!(bodies(&host), ["one", "three"], "nothing is read of it before it is shown to be the same");
+    host.turn().unwrap();
+    assert_eq!(bodies(&host), ["one", "three", "two"]);
+
+    stage();
+    testing::put_file("inbox", "a", b"one\n");
+    testing::put_file("inbox", "b", b"two\n");
+    let mut host = open(r#"{"settle":"0ms","split":"lines"}"#);
+    testing::fail_file("read", files::Error::Unavailable("bad sector".into()));
+    host.turn().unwrap();
+    assert_eq!(bodies(&host), ["two"]);
+    host.drain().unwrap();
+    assert_eq!(bodies(&host), ["two", "one"]);
+}
+
+#[test]
+fn names_that_the_host_does_not_take_are_told_once() {
+    stage();
+    testing::put_file("inbox", "a\\b", b"one");
+    testing::put_file("inbox", "a\nb", b"two");
+    testing::put_file("inbox", "c", b"three");
+    let mut host = open(r#"{"settle":"0ms"}"#);
+    for _ in 0..3 {
+        host.drain().unwrap();
+        host.restart().unwrap();
+    }
+    assert_eq!(bodies(&host), ["three"]);
+    assert_eq!(codes(), ["odd-name", "odd-name"]);
+}
+
+#[test]
+fn a_long_name_that_is_taken_is_cut_to_make_room() {
+    stage();
+    let name = format!("{}.csv", "ü".repeat(125));
+    testing::put_file("done", &name, b"old");
+    testing::put_file("inbox", &name, b"new");
+    let deep = format!("{}/{}/x.csv", "d".repeat(200), "e".repeat(200));
+    testing::put_file("inbox", &deep, b"deep");
+    let mut host = open(r#"{"settle":"0ms","depth":2}"#);
+    host.drain().unwrap();
+    let done = testing::paths("done");
+    assert_eq!(done.len(), 3);
+    assert!(done.iter().all(|name| name.len() <= 255 && name.ends_with(".csv")), "{done:?}");
+}
+
+#[test]
+fn with_stop_a_file_that_cannot_be_read_now_keeps_its_place() {
+    stage();
+    testing::put_file("inbox", "a", format!("one\n{}two\n", "x\n".repeat(200_000)).as_bytes());
+    let mut host = open(r#"{"settle":"0ms","split":"lines","on_error":"stop","attributes":"none"}"#);
+    host.items_max = 1;
+    host.turn().unwrap();
+    host.items_max = 1_000_000;
+    // The first buffer is read in this turn, the second cannot be.
+    testing::fail_file("read", files::Error::Unavailable("stale".into()));
+    host.turn().unwrap();
+    assert!(host.stored.len() > 100_000 && host.stored.len() < 200_000);
+    host.restart().unwrap();
+    host.drain().unwrap();
+    assert_eq!(host.stored.len(), 200_002, "none is read twice");
+}
+
+#[test]
+fn a_fault_at_any_read_or_look_makes_nothing_come_twice() {
+    let lines: Vec<String> = (0..30_000).map(|n| format!("line {n:06} of a file")).collect();
+    for operation in ["read", "open", "stat"] {
+        for nth in 0..12 {
+            stage();
+            testing::put_file("inbox", "a", lines.join("\n").as_bytes());
+            let mut host = open(r#"{"settle":"0ms","split":"lines","attributes":"none"}"#);
+            host.items_max = 7_000;
+            testing::fail_file_later(operation, nth, files::Error::Unavailable("stale".into()));
+            for _ in 0..12 {
+                let _ = host.turn();
+                // Settling is asked for until it succeeds.
+                while host.restart().is_err() {}
+            }
+            assert!(bodies(&host) == lines, "{operation} {nth}: {} lines", host.stored.len());
+        }
+    }
+}
