@@ -124,12 +124,15 @@ pub(crate) fn open(settings: &SqliteSettings) -> Result<Opened, OpenError> {
     let lock = prepare_file(path)?;
     let log_bytes = file_bytes(&log_of(path));
     let (version, probe) = identify(path)?;
+    if version > 0 {
+        // Before anything could change a file that is to be recovered.
+        check(path, &probe)?;
+    }
     let database = |source| OpenError::database(path, source);
     let mut writer = writer(path).map_err(database)?;
     // Not before: the last connection that closes moves the log, which can be large.
     probe.close().map_err(|(_, error)| database(error))?;
     schema::migrate(&mut writer, version).map_err(database)?;
-    check(path, &writer)?;
     Ok(Opened { lock, writer, log_bytes })
 }
 
@@ -201,13 +204,13 @@ const ENDS: &str = "SELECT (SELECT max(length(attributes)) FROM messages
 
 /// Whether a file is sound, as far as can be seen quickly: a small one as a whole, of a large one
 /// both ends of every table.
-fn check(path: &Path, writer: &Connection) -> Result<(), OpenError> {
+fn check(path: &Path, probe: &Connection) -> Result<(), OpenError> {
     let database = |source| OpenError::database(path, source);
     let bytes = file_bytes(path) + file_bytes(&log_of(path));
     if bytes > CHECKED_BYTES_MAX {
-        return writer.query_row(ENDS, [], |_| Ok(())).map_err(database);
+        return probe.query_row(ENDS, [], |_| Ok(())).map_err(database);
     }
-    let found: String = writer.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(database)?;
+    let found: String = probe.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(database)?;
     if found == "ok" { Ok(()) } else { Err(OpenError::Damaged { path: path.to_path_buf(), what: found }) }
 }
 
