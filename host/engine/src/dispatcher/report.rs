@@ -53,7 +53,20 @@ pub(crate) fn read(mut verdicts: Vec<Verdict>, count: usize, rules: Rules) -> Re
             ended |= ends_ordered(verdict, rules);
         }
     }
+    if lie.is_some() && rules.guarantee == Guarantee::AtMostOnce {
+        // Who is wrong about one message may be wrong about another: nothing is sent again.
+        let again = verdicts.iter_mut().filter(|verdict| is_again(verdict));
+        again.for_each(|verdict| *verdict = unsaid());
+    }
     Reading { verdicts, lie }
+}
+
+/// Whether a message goes again after this.
+fn is_again(verdict: &Verdict) -> bool {
+    match verdict {
+        Verdict::Retry(_) | Verdict::Untried | Verdict::Runaway(_) => true,
+        Verdict::Sent(_) | Verdict::Route(_) | Verdict::Filtered(_) | Verdict::Quarantine(_) => false,
+    }
 }
 
 fn ends_ordered(verdict: &Verdict, rules: Rules) -> bool {
@@ -215,8 +228,9 @@ mod tests {
         assert_eq!(check("su", 2, once(APART)), ("su".into(), false));
         assert_eq!(check("s", 3, once(APART)), ("sqq".into(), true));
         assert_eq!(check("ssss", 3, once(ORDERED)), ("qqq".into(), true));
-        assert_eq!(check("rsu", 3, once(ORDERED)), ("rqu".into(), true));
-        assert_eq!(check("uss", 3, once(HOLD)), ("uqq".into(), true));
+        assert_eq!(check("rsu", 3, once(ORDERED)), ("qqq".into(), true));
+        assert_eq!(check("uss", 3, once(HOLD)), ("qqq".into(), true));
+        assert_eq!(check("rsu", 3, ORDERED), ("ruu".into(), true));
     }
 
     #[test]

@@ -298,6 +298,7 @@ fn read(run: &Run, report: &RunReport) -> Vec<Reading> {
         Guarantee::AtLeastOnce => Reading::Untried,
         Guarantee::AtMostOnce => Reading::Quarantined,
     };
+    let mut is_lie = report.verdicts.len() != count;
     let mut has_ended = false;
     let mut readings = Vec::with_capacity(count);
     for verdict in believed {
@@ -310,6 +311,7 @@ fn read(run: &Run, report: &RunReport) -> Vec<Reading> {
             Said::Runaway(_) => Reading::Runaway,
         };
         if has_ended {
+            is_lie |= reading != Reading::Untried;
             readings.push(if reading == Reading::Untried { reading } else { unsaid });
             continue;
         }
@@ -322,5 +324,11 @@ fn read(run: &Run, report: &RunReport) -> Vec<Reading> {
         has_ended = run.ordered && ends;
     }
     readings.resize(count, unsaid);
+    if is_lie && run.guarantee == Guarantee::AtMostOnce {
+        // Nothing is sent again on the word of a liar.
+        let is_again =
+            |reading: &Reading| matches!(reading, Reading::Again | Reading::Untried | Reading::Runaway);
+        readings.iter_mut().filter(|reading| is_again(reading)).for_each(|reading| *reading = unsaid);
+    }
     readings
 }
