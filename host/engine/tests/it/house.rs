@@ -111,6 +111,7 @@ impl Receiver {
 #[async_trait]
 impl Deliver for Receiver {
     async fn deliver(&self, run: Run) -> RunReport {
+        // Of paused time: how long the peer takes.
         let is_slow = run.messages.iter().any(|message| message.body.starts_with(b"slow"));
         tokio::time::sleep(Duration::from_millis(if is_slow { 60_000 } else { 1 })).await;
         let mut report = RunReport { verdicts: Vec::new(), stop: None, go_singly: false };
@@ -186,53 +187,47 @@ impl House {
         }
     }
 
-    /// Waits until so many messages arrived at a destination; what they are.
-    pub async fn arrived(&self, destination: DestinationId, count: usize) -> Vec<String> {
+    /// Asks until there is an answer. Time is paused: a sleep ends at once when everybody waits, and
+    /// what was due by then has happened.
+    pub async fn wait_for<T>(&self, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
         for _ in 0..100_000 {
-            let arrived = self.receiver.arrived(destination);
-            if arrived.len() >= count {
-                return arrived;
+            if let Some(answer) = ask().await {
+                return answer;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         panic!("{:?}", self.engine.status().await)
+    }
+
+    /// Waits until so many messages arrived at a destination; what they are.
+    pub async fn arrived(&self, destination: DestinationId, count: usize) -> Vec<String> {
+        self.wait_for(async || {
+            Some(self.receiver.arrived(destination)).filter(|arrived| arrived.len() >= count)
+        })
+        .await
     }
 
     /// Waits until a delivery is in a state.
     pub async fn until(&self, id: MessageId, number: usize, state: portway_model::DeliveryState) {
-        for _ in 0..100_000 {
+        let destination = self.destination(number);
+        self.wait_for(async || {
             let deliveries = self.store.list_deliveries(id).await.unwrap();
-            if deliveries
-                .iter()
-                .any(|view| view.destination == self.destination(number) && view.state == state)
-            {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("{:?}", self.engine.status().await)
+            let mut found = deliveries.iter().filter(|view| view.destination == destination);
+            found.any(|view| view.state == state).then_some(())
+        })
+        .await;
     }
 
-    /// Waits until a run of a destination is in hand.
+    /// Waits until a run of a destination is in hand: a slow one, which stays there for a while.
     pub async fn until_in_hand(&self, number: usize) {
-        for _ in 0..100_000 {
-            if self.engine.status().await.unwrap().destinations[number].runs > 0 {
-                return;
-            }
-            tokio::time::sleep(Duration::from_micros(100)).await;
-        }
-        panic!("{:?}", self.engine.status().await)
+        let runs = async || self.engine.status().await.unwrap().destinations[number].runs;
+        self.wait_for(async || (runs().await > 0).then_some(())).await;
     }
 
     /// Waits until a failed attempt of a message is stored.
     pub async fn attempted(&self, id: MessageId) {
-        for _ in 0..100_000 {
-            if !self.store.list_attempts(id).await.unwrap().is_empty() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("{:?}", self.engine.status().await)
+        let attempts = async || self.store.list_attempts(id).await.unwrap();
+        self.wait_for(async || (!attempts().await.is_empty()).then_some(())).await;
     }
 
     /// Pauses a destination, or lets it go on.

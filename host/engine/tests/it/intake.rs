@@ -140,7 +140,7 @@ async fn a_draining_engine_takes_nothing_and_delivers_what_it_has_until_it_is_ca
         house.engine.submit(house.interface(), Timestamp(0), vec![draft("x", "a")], Unit::Each).await;
     assert_eq!(code(&refused), code::DRAINING);
     house.arrived(house.destination(0), 50).await;
-    until(async || drain().await.is_some_and(|drain| drain.is_quiet)).await;
+    house.wait_for(async || drain().await.filter(|drain| drain.is_quiet)).await;
     assert_eq!(house.receiver.arrived(house.destination(1)).len(), 0, "what is paused is left");
     house.order(1, DestinationActionKind::Resume).await;
     house.arrived(house.destination(1), 50).await;
@@ -167,14 +167,4 @@ async fn a_drain_that_ends_the_process_waits_for_what_can_be_delivered_and_for_n
 
 fn begin(then: AfterDrain) -> DrainOrder {
     DrainOrder::Begin { author: "a test".into(), then }
-}
-
-async fn until(mut is_so: impl AsyncFnMut() -> bool) {
-    for _ in 0..100_000 {
-        if is_so().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("it never is");
 }

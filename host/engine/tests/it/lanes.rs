@@ -110,6 +110,7 @@ async fn a_paused_destination_sends_nothing_new_also_after_a_restart_and_intake_
     let plan = Plan { orders: vec![Order::Key, Order::Key], ..Plan::default() };
     let house = House::on(house.kill().await, plan).await;
     house.store("2", "a").await;
+    // Ten minutes of paused time, in which everything runs that is due.
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(house.receiver.arrived(house.destination(0)), Vec::<String>::new());
     let state = house.engine.status().await.unwrap().destinations[0].state.clone();

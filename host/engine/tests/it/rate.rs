@@ -45,6 +45,7 @@ async fn what_is_beyond_the_rate_is_filtered_with_a_reason_where_it_is_dropped()
     assert_eq!((delivery.attempts.0, house.store.list_attempts(ids[9]).await.unwrap().len()), (0, 0));
     let counts = house.engine.status().await.unwrap().destinations[0].counts;
     assert_eq!((counts.sent, counts.filtered, counts.dropped), (2, 8, 8));
+    // A minute of paused time: what the rate of one a minute gives back.
     tokio::time::sleep(Duration::from_secs(60)).await;
     house.store("10", "a").await;
     assert_eq!(house.arrived(house.destination(0), 3).await, ["0", "1", "10"]);
