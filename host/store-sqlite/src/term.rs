@@ -78,7 +78,9 @@ pub(crate) fn list(
 }
 
 const AT: &str = "SELECT id, stored_at FROM messages WHERE id >= ? ORDER BY id LIMIT 1";
-const ENDS: &str = "SELECT coalesce(min(id), 0), coalesce(max(id), -1) FROM messages";
+/// Each end by itself: asked for both at once, SQLite reads everything between them.
+const ENDS: &str = "SELECT coalesce((SELECT min(id) FROM messages), 0),
+    coalesce((SELECT max(id) FROM messages), -1)";
 
 /// The lowest number from which on messages were stored at this time or later: halving, since
 /// numbers rise with time.
