@@ -15,6 +15,7 @@ use portway_store::{
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use self::apply::Unspread;
 use crate::committer::{Batch, Committer};
 use crate::completer::{Completer, StoreRoom};
 use crate::dispatcher::{Ctx, Dispatcher, Starts};
@@ -66,6 +67,7 @@ pub struct Core {
     is_ready: bool,
     /// The intake was last said to be closed.
     told_closed: bool,
+    unspread: Option<Unspread>,
     out: Vec<Effect>,
 }
 
@@ -104,6 +106,7 @@ impl Core {
             counts: IntakeCounts::default(),
             is_ready: false,
             told_closed: false,
+            unspread: None,
             out: Vec::new(),
             started: at.monotonic,
             layout,
@@ -124,12 +127,14 @@ impl Core {
         UnitMax { messages: limits.batch_messages_max, bytes: limits.batch_bytes_max }
     }
 
-    /// Takes in what happened. What follows comes with the next [`Core::turn`].
+    /// Takes in what happened. What follows comes with the next [`Core::turn`]; what does not wait for
+    /// it is in [`Core::answers`].
     pub fn handle(&mut self, event: Event, now: Now) {
         self.at = self.clock.moment(now);
         if self.phase == Phase::Ended {
             return;
         }
+        self.spread();
         match event {
             Event::Submit { ticket, submission } => self.submit(ticket, submission),
             Event::Act { ticket, action } => self.act(ticket, action),
@@ -171,10 +176,17 @@ impl Core {
         }
     }
 
+    /// What is known already: after a write the answers of those who waited for it, who need not wait
+    /// until everybody else knows as well.
+    pub fn answers(&mut self, out: &mut Vec<Effect>) {
+        out.append(&mut self.out);
+    }
+
     /// Does what is to be done now.
     pub fn turn(&mut self, now: Now, out: &mut Vec<Effect>) {
         self.at = self.clock.moment(now);
         if self.phase != Phase::Ended {
+            self.spread();
             self.lose_patience();
             let starts = if self.phase == Phase::Running { Starts::Allowed } else { Starts::Stopped };
             self.with_dispatcher_out(|dispatcher, ctx, out| dispatcher.turn(starts, ctx, out));

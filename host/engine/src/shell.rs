@@ -104,10 +104,8 @@ impl EngineTask {
         loop {
             let now = self.now();
             self.core.turn(now, &mut effects);
-            for effect in effects.drain(..) {
-                if let Some(end) = self.run_effect(effect) {
-                    return end;
-                }
+            if let Some(end) = self.run_effects(&mut effects) {
+                return end;
             }
             self.set_alarm(sleep.as_mut());
             self.inbox.want(self.core.wanted());
@@ -127,6 +125,11 @@ impl EngineTask {
             }
             if let Some(event) = event {
                 self.take_in(event)?;
+                // Perhaps of a write, whose sources are not kept waiting.
+                self.core.answers(&mut effects);
+                if let Some(end) = self.run_effects(&mut effects) {
+                    return end;
+                }
             }
             for request in requests.drain(..) {
                 self.request(request);
@@ -194,6 +197,10 @@ impl EngineTask {
         };
         let now = self.now();
         self.core.handle(event, now);
+    }
+
+    fn run_effects(&mut self, effects: &mut Vec<Effect>) -> Option<Result<(), EngineError>> {
+        effects.drain(..).find_map(|effect| self.run_effect(effect))
     }
 
     fn run_effect(&mut self, effect: Effect) -> Option<Result<(), EngineError>> {

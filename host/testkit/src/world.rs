@@ -165,6 +165,7 @@ impl World {
                 self.monotonic = self.monotonic.max(task);
                 if let Some(task) = self.pop_task() {
                     self.play(task)?;
+                    self.answer()?;
                 }
             }
             (_, Some(alarm)) => {
@@ -180,16 +181,25 @@ impl World {
         self.follow_phase()
     }
 
+    /// What goes out before the engine's turn, as in its shell.
+    fn answer(&mut self) -> Step {
+        let Some(core) = &mut self.core else { return Ok(()) };
+        core.answers(&mut self.effects);
+        self.run_effects()
+    }
+
     fn turn(&mut self) -> Step {
         let now = self.now();
         let Some(core) = &mut self.core else { return Ok(()) };
         core.turn(now, &mut self.effects);
         let status = core.status();
         self.auditor.memory(&status, self.gate.bytes())?;
-        for effect in std::mem::take(&mut self.effects) {
-            self.run_effect(effect)?;
-        }
+        self.run_effects()?;
         self.auditor.drain(&status)
+    }
+
+    fn run_effects(&mut self) -> Step {
+        std::mem::take(&mut self.effects).into_iter().try_for_each(|effect| self.run_effect(effect))
     }
 
     fn run_effect(&mut self, effect: Effect) -> Step {

@@ -1,4 +1,6 @@
-//! What follows a write: waiters are answered, destinations learn what is stored.
+//! What follows a write: waiters are answered, and then destinations learn what is stored.
+//!
+//! In two steps, so that the shell can send the answers before the second: sources wait for nothing else.
 
 use portway_model::{Failure, MessageId, code};
 use portway_store::{
@@ -14,32 +16,49 @@ use crate::event::{ActError, Effect, EngineError, Ticket};
 use crate::fate::Fate;
 use crate::intake::Seat;
 
+/// A message that was stored, for its destinations.
+type Hint = (MessageId, NewMessage);
+
+/// What a commit stored, of which those who did not wait for it do not know yet.
+#[derive(Debug)]
+pub(super) struct Unspread {
+    batch: Batch,
+    outcome: WriteOutcome,
+    hints: Vec<Hint>,
+}
+
 impl Core {
     pub(super) fn after_write(&mut self, after: After) {
         match after {
             After::Committed(batch, outcome) => {
                 self.housekeeping.wrote();
-                self.committed(batch, outcome);
+                return self.committed(batch, outcome);
             }
             After::Refused(batch, text) => self.refused(batch, &text),
             After::Full(batch, text) => self.full(batch, text),
             After::Again => {}
             After::Ended(error) => self.end(Err(error)),
         }
+        self.unpark();
+    }
+
+    fn unpark(&mut self) {
         if !self.committer.is_writing() {
             self.with_dispatcher(|dispatcher, ctx| dispatcher.unpark(ctx));
         }
     }
 
-    fn committed(&mut self, batch: Batch, outcome: WriteOutcome) {
+    /// Answers who waited; the rest is left for [`Core::spread`].
+    fn committed(&mut self, mut batch: Batch, mut outcome: WriteOutcome) {
         let had_messages = !batch.messages.is_empty();
         let answered_before = self.out.len();
-        let mut hints: Vec<(MessageId, NewMessage)> = Vec::with_capacity(batch.messages.len());
-        for ((seat, message), outcome) in batch.messages.into_iter().zip(outcome.messages) {
+        let mut hints: Vec<Hint> = Vec::with_capacity(batch.messages.len());
+        let messages = std::mem::take(&mut batch.messages).into_iter();
+        for ((seat, message), outcome) in messages.zip(std::mem::take(&mut outcome.messages)) {
             hints.extend(stored_id(&outcome).map(|id| (id, message)));
             self.tell(seat, fate(&outcome));
         }
-        for (seat, _) in batch.cursors {
+        for (seat, _) in std::mem::take(&mut batch.cursors) {
             self.tell(seat, Fate::Kept);
         }
         if had_messages {
@@ -47,6 +66,12 @@ impl Core {
             let took = self.committer.status.last;
             self.gather.committed(took, answered, self.at.monotonic);
         }
+        self.unspread = Some(Unspread { batch, outcome, hints });
+    }
+
+    /// Tells destinations and operators what the last commit stored, if they do not know it yet.
+    pub(super) fn spread(&mut self) {
+        let Some(Unspread { batch, outcome, mut hints }) = self.unspread.take() else { return };
         for (finished, outcome) in batch.results.into_iter().zip(outcome.results) {
             self.written(finished, outcome, &mut hints);
         }
@@ -74,6 +99,7 @@ impl Core {
                 dispatcher.recorded(run, suspect.message, count, ctx, out)
             });
         }
+        self.unpark();
     }
 
     fn tell(&mut self, seat: Seat, fate: Fate) {
@@ -82,12 +108,7 @@ impl Core {
         }
     }
 
-    fn written(
-        &mut self,
-        finished: Finished,
-        outcome: ResultOutcome,
-        hints: &mut Vec<(MessageId, NewMessage)>,
-    ) {
+    fn written(&mut self, finished: Finished, outcome: ResultOutcome, hints: &mut Vec<Hint>) {
         self.completer.wrote(finished.place, self.at.monotonic);
         let (applied, routed) = match outcome {
             ResultOutcome::Applied(routed) => (true, routed),
