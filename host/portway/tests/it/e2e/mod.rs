@@ -11,7 +11,7 @@ mod once;
 mod operating;
 mod peer;
 mod process;
-mod project;
+pub mod project;
 mod refused;
 mod routes;
 mod rubbish;
