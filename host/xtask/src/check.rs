@@ -1,10 +1,12 @@
 //! `cargo xtask check`: what a compiler does not see.
 //!
 //! Formatting, lints, licences, the arrows between crates, the shape of files, the contract's
-//! hashes, and the codes of errors with their pages. Every finding says which rule it breaks and where to read it.
+//! hashes, the codes of errors with their pages, and the tests that the table of complaints
+//! names. Every finding says which rule it breaks and where to read it.
 
 mod arrows;
 mod codes;
+mod complaints;
 mod contract;
 mod errors;
 mod licences;
@@ -27,6 +29,7 @@ pub fn check(root: &Path) -> Result<()> {
     findings.extend(contract::findings(root)?);
     findings.extend(codes::findings(root)?);
     findings.extend(errors::findings(root)?);
+    findings.extend(complaints::findings(root)?);
     for finding in &findings {
         eprintln!("{finding}");
     }

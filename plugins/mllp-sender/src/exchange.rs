@@ -190,17 +190,13 @@ fn read_frame(open: &mut Open, received: &mut Received, wait: &Deadline) -> Resu
             // The frame can be read without its last byte.
             Ok(_) | Err(_) if is_readable => return Ok(()),
             Ok(_) => {
-                return Err(Problem::retry(
-                    "closed",
-                    "the peer closed the connection without an acknowledgement",
-                ));
+                let text = "the peer closed the connection without an acknowledgement";
+                return Err(Problem::retry("closed", format!("{text}{}", received.remains())));
             }
             Err(Error::Timeout) => {
-                return Err(Problem::retry(
-                    "ack-timeout",
-                    "the peer did not acknowledge in time; the connection was closed, so that a late \
-                     acknowledgement meets nothing",
-                ));
+                let text = "the peer did not acknowledge in time; the connection was closed, so that a late \
+                            acknowledgement meets nothing";
+                return Err(Problem::retry("ack-timeout", format!("{text}{}", received.remains())));
             }
             Err(error) => return Err(lost(error)),
         }

@@ -98,6 +98,21 @@ impl Received {
         Some(Frame { message, junk_before: start, is_last: self.bytes.is_empty(), is_exact })
     }
 
+    /// What has come that is no whole frame, as the end of a sentence; empty where nothing has.
+    /// Of the bytes themselves nothing is shown: they may be about a patient.
+    pub fn remains(&self) -> String {
+        let count = self.bytes.len();
+        if count == 0 {
+            String::new()
+        } else if self.bytes.contains(&START) {
+            format!("; {count} bytes came that hold the beginning of a frame (0x0B), but no end (0x1C)")
+        } else if self.bytes.starts_with(b"MSH") {
+            format!("; {count} bytes came, an HL7 message without the 0x0B that begins a frame")
+        } else {
+            format!("; {count} bytes came without the 0x0B that begins a frame")
+        }
+    }
+
     /// Where the end of the first frame stands.
     fn end(&self) -> Option<usize> {
         let start = self.bytes.iter().position(|byte| *byte == START)?;
@@ -137,6 +152,15 @@ mod tests {
                 Frame { message: b"MSA".to_vec(), junk_before: 0, is_last: true, is_exact: true }
             );
         }
+    }
+
+    #[test]
+    fn what_is_no_whole_frame_is_told_without_its_bytes() {
+        let told = |bytes: &[u8]| received(bytes).remains();
+        assert_eq!(told(b""), "");
+        assert_eq!(told(b"thanks"), "; 6 bytes came without the 0x0B that begins a frame");
+        assert!(told(b"MSH|^~\\&|A\rMSA|AA|1\r").contains("an HL7 message without the 0x0B"));
+        assert!(told(b"\x0BMSH|").contains("but no end (0x1C)"));
     }
 
     #[test]

@@ -4,4 +4,5 @@
 mod commands;
 mod docs;
 mod e2e;
+mod guides;
 mod traffic;

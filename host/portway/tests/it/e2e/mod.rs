@@ -1,6 +1,7 @@
 //! The real program on real projects, driven as its users drive it: over sockets, signals and
 //! the command line.
 
+mod changed;
 mod developing;
 mod disk;
 mod files;
@@ -10,7 +11,7 @@ mod once;
 mod operating;
 mod peer;
 mod process;
-mod project;
+pub mod project;
 mod refused;
 mod routes;
 mod rubbish;
