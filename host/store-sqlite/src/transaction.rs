@@ -8,7 +8,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use crate::body::Ahead;
 use crate::error::{commit_failed, failed};
-use crate::{action, cursor, destination, mark, message, result, suspect};
+use crate::{action, cursor, destination, mark, message, result, suspect, term};
 
 /// Begins a transaction that writes. Dropped without [`commit`] it is rolled back, also by a panic.
 pub(crate) fn begin<'a>(connection: &'a mut Connection, what: &str) -> Result<Transaction<'a>, StoreError> {
@@ -30,6 +30,8 @@ pub(crate) struct Writing<'a, 'b> {
     pub(crate) last_id: i64,
     /// There are suspects, which a result has to forget.
     pub(crate) suspects: bool,
+    /// Messages whose terms wait to be filed.
+    pub(crate) fresh_terms: usize,
 }
 
 const TRACE: &str = "UPDATE last_write SET message_id = ?, mark = ?, outcome = ?";
@@ -55,8 +57,15 @@ impl Writing<'_, '_> {
         if messages.is_empty() {
             return Ok(Vec::new());
         }
+        let error = |error| failed("store messages", error);
         let stored = message::insert(self.connection, messages, self.ahead, &mut self.last_id, self.now);
-        stored.map_err(|error| failed("store messages", error))
+        let stored = stored.map_err(error)?;
+        self.fresh_terms += messages.iter().filter(|message| !message.terms.is_empty()).count();
+        if self.fresh_terms >= term::FRESH_MAX {
+            term::file(self.connection).map_err(error)?;
+            self.fresh_terms = 0;
+        }
+        Ok(stored)
     }
 
     fn store_results(&mut self, results: &[DeliveryResult]) -> Result<Vec<ResultOutcome>, StoreError> {

@@ -14,7 +14,7 @@ use crate::error::{closed, damaged, failed};
 use crate::maintenance::Log;
 use crate::retention::{self, Passes, Pruned};
 use crate::transaction::{Writing, begin, commit};
-use crate::{destination, mark, register, result, suspect};
+use crate::{destination, mark, register, result, suspect, term};
 
 /// The writing side of a store.
 pub(crate) struct Writer {
@@ -41,6 +41,8 @@ struct Known {
     numbers: Numbers,
     /// There are suspects, which a result has to forget.
     suspects: bool,
+    /// Messages whose terms wait to be filed, about: some may be removed meanwhile.
+    fresh_terms: usize,
 }
 
 const LAST_ID: &str = "SELECT message_id FROM last_write";
@@ -51,6 +53,7 @@ impl Known {
             last_id: connection.query_row(LAST_ID, [], |row| row.get(0))?,
             numbers: register::numbers(connection)?,
             suspects: suspect::any(connection)?,
+            fresh_terms: term::count_fresh(connection)?,
         })
     }
 }
@@ -130,13 +133,16 @@ impl Writer {
 
     fn transact(&mut self, batch: &WriteBatch, ahead: &mut Ahead<'_>) -> Result<WriteOutcome, StoreError> {
         let what = "store the batch";
-        let (last_id, suspects) = (self.known.last_id, self.known.suspects);
+        let Known { last_id, suspects, fresh_terms, .. } = self.known;
         let transaction = begin(self.connection()?, what)?;
-        let mut writing = Writing { connection: &transaction, now: batch.now, ahead, last_id, suspects };
+        let mut writing =
+            Writing { connection: &transaction, now: batch.now, ahead, last_id, suspects, fresh_terms };
         let outcome = writing.store(batch)?;
-        let (last_id, suspects) = (writing.last_id, writing.suspects);
+        let Writing { last_id, suspects, fresh_terms, .. } = writing;
         commit(transaction, what)?;
-        (self.known.last_id, self.known.suspects) = (last_id, suspects);
+        self.known.last_id = last_id;
+        self.known.suspects = suspects;
+        self.known.fresh_terms = fresh_terms;
         Ok(outcome)
     }
 

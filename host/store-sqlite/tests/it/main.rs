@@ -12,3 +12,4 @@ mod harness;
 mod housekeeping;
 mod opening;
 mod plans;
+mod search;
