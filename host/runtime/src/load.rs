@@ -62,8 +62,10 @@ impl LoadError {
                 format!("build it with an SDK for contract {CONTRACT}, or run an engine that knows its contract")
             }
             LoadError::NoKind { .. } | LoadError::UnknownKind { .. } => {
-                let kinds: Vec<_> = PluginKind::ALL.iter().map(|kind| kind.as_str()).collect();
-                format!("export one of `{}` from `portway:plugin`", kinds.join("`, `"))
+                let of_ours = PluginKind::ALL.iter().filter(|kind| **kind != PluginKind::Respond);
+                let kinds: Vec<_> = of_ours.map(|kind| kind.as_str()).collect();
+                let kinds = kinds.join("`, `");
+                format!("export one of `{kinds}` from `portway:plugin`, or `wasi:http/incoming-handler`")
             }
             LoadError::ManyKinds { .. } => "make one component of each kind".into(),
             LoadError::Kind { exported, .. } => {

@@ -12,6 +12,7 @@ mod peer;
 mod process;
 mod project;
 mod refused;
+mod respond;
 mod routes;
 mod rubbish;
 mod senders;
