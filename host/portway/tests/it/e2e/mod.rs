@@ -4,6 +4,7 @@
 mod developing;
 mod disk;
 mod files;
+mod guides;
 mod hostile;
 mod hostile_source;
 mod once;
