@@ -101,7 +101,7 @@ impl Instance {
         let granted = (reach.clone(), purity);
         let guest = Guest::new(plugin.facts.clone(), granted, &limits, observer.clone(), clock);
         let wasi_calls = guest.wasi_calls();
-        let mut store = Store::new(&plugin.runtime.engine, guest);
+        let mut store = Store::new(plugin.pre.engine(), guest);
         store.limiter(|guest| &mut guest.memory);
         store.set_hostcall_fuel(limits.copy_bytes);
         let outcome = async {

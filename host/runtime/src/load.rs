@@ -107,7 +107,7 @@ pub(crate) async fn load(runtime: &Arc<RuntimeInner>, name: &str, bytes: &[u8]) 
     let digest = hex(&Sha256::digest(bytes));
     let component = runtime
         .native
-        .component(&runtime.engine, &digest, bytes)
+        .component(&runtime.engines_for(manifest.kind), &digest, bytes)
         .await
         .map_err(|source| LoadError::Compile { plugin: name.into(), source })?;
     link(runtime, name, digest, manifest, &component)
@@ -122,7 +122,7 @@ fn link(
 ) -> Result<Plugin, LoadError> {
     let refused =
         |error: wasmtime::Error| LoadError::Link { plugin: name.into(), reason: format!("{error:#}") };
-    let pre = runtime.linker.instantiate_pre(component).map_err(refused)?;
+    let pre = runtime.linker_of(component).instantiate_pre(component).map_err(refused)?;
     let inner = PluginInner::new(runtime.clone(), name, digest, manifest, pre).map_err(refused)?;
     Ok(Plugin { inner: Arc::new(inner) })
 }
