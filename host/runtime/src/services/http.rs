@@ -16,7 +16,8 @@ use crate::convert::BATCH_INLINE_BYTES_MAX;
 use crate::guest::Guest;
 use crate::guest_time::Purity;
 use crate::outgoing::{Outgoing, outcome_of, outgoing_in};
-use crate::things::QuotaExceeded;
+use crate::reach::Reach;
+use crate::things::{QUOTA_BYTES, QuotaExceeded};
 
 /// Requests of one call, and how many of them at the same time.
 const REQUESTS_MAX: usize = 256;
@@ -72,10 +73,10 @@ async fn send_all(guest: &mut Guest, requests: Vec<Request>) -> Vec<Result<Respo
             Err(error) => Err(error),
         }
     });
-    let outcomes: Vec<_> = guest.serve(stream::iter(asked).buffered(SIDE_BY_SIDE_MAX).collect()).await;
+    let mut outcomes = stream::iter(asked).buffered(side_by_side(&reach));
     let mut inline_left = BATCH_INLINE_BYTES_MAX;
-    let mut answers = Vec::with_capacity(outcomes.len());
-    for outcome in outcomes {
+    let mut answers = Vec::new();
+    while let Some(outcome) = guest.serve(outcomes.next()).await {
         let bytes = answer_bytes(&outcome);
         guest.meter.owe(SYSTEM.per_byte * bytes as u64);
         let outcome = match guest.things.hold(bytes) {
@@ -85,6 +86,12 @@ async fn send_all(guest: &mut Guest, requests: Vec<Request>) -> Vec<Result<Respo
         answers.push(outcome_of(&mut guest.things, outcome, &mut inline_left));
     }
     answers
+}
+
+/// So many at the same time that their answers together are not more than a call may hold.
+fn side_by_side(reach: &Reach) -> usize {
+    let longest = reach.http.values().map(|api| api.grant.response_bytes_max).max().unwrap_or_default();
+    (QUOTA_BYTES / longest.max(1)).clamp(1, SIDE_BY_SIDE_MAX)
 }
 
 /// A request that cannot be made is told so; the guest may go on.
