@@ -1,6 +1,8 @@
 //! Senders that need one HTTP request a message: they say what to ask and judge the
 //! answer, the host does the rest.
 
+use std::time::Duration;
+
 use serde::de::DeserializeOwned;
 
 use crate::{Answer, Body, Call, Context, Failure, Message, Problem, SendVerdict, Trouble, progress};
@@ -79,7 +81,55 @@ pub struct Response {
     pub body: Body,
 }
 
+impl Request {
+    /// A request without a body.
+    pub fn get(url: impl Into<String>) -> Self {
+        Request {
+            method: "GET".into(),
+            url: url.into(),
+            headers: Vec::new(),
+            content: RequestContent::None,
+            timeout_ms: None,
+        }
+    }
+
+    /// A request with a body.
+    pub fn post(url: impl Into<String>, body: impl Into<Body>) -> Self {
+        let content = RequestContent::Body(body.into());
+        Request { method: "POST".into(), content, ..Request::get(url) }
+    }
+
+    /// The same by another method.
+    pub fn with_method(mut self, method: impl Into<String>) -> Self {
+        self.method = method.into();
+        self
+    }
+
+    /// With one more header.
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Given up after so long, where the grant's own limit is not shorter.
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        let ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).clamp(1, i32::MAX as u32);
+        self.timeout_ms = Some(ms);
+        self
+    }
+}
+
 impl Response {
+    /// An answer without headers, for tests.
+    pub fn new(status: u16, body: impl Into<Body>) -> Self {
+        Response { status, headers: Vec::new(), body: body.into() }
+    }
+
+    /// Whether the status says that it worked.
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
     /// The first value of a header, whose name may be in any case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use crate::log::Level;
-use crate::{connect, files};
+use crate::{HttpError, Response, connect, files};
 
 use folder::{Folder, StagedFile};
 
@@ -53,6 +53,14 @@ pub enum Event {
     Keep,
     /// A connection was dropped without being kept.
     Close,
+    /// A request to a granted API.
+    Ask {
+        method: String,
+        url: String,
+        headers: Vec<(String, String)>,
+        /// None: that of the message at hand.
+        body: Option<Vec<u8>>,
+    },
 }
 
 /// What a read from a peer gives.
@@ -114,6 +122,7 @@ pub(crate) struct Stage {
     pub file_failures: Vec<(String, u32, files::Error)>,
     pub peers: BTreeMap<String, VecDeque<Result<PeerScript, connect::Error>>>,
     pub kept: BTreeMap<String, PeerScript>,
+    pub apis: BTreeMap<String, VecDeque<Result<Response, HttpError>>>,
 }
 
 thread_local! {
@@ -248,4 +257,10 @@ pub fn fail_file_later(operation: &str, works: u32, error: files::Error) {
 /// connection goes on with its own script.
 pub fn dial(peer: &str, script: Result<PeerScript, connect::Error>) {
     with_stage(|stage| stage.peers.entry(peer.to_owned()).or_default().push_back(script));
+}
+
+/// Grants an API, by its slot or by the beginning of its URLs (`https://api.example/v1`), and says
+/// what it answers next. When the answers are used up it stays silent: the next request times out.
+pub fn api(name: &str, answer: Result<Response, HttpError>) {
+    with_stage(|stage| stage.apis.entry(name.to_owned()).or_default().push_back(answer));
 }

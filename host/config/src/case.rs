@@ -50,8 +50,10 @@ group! {
     /// What a web service answers in a case, as `[[answer]]`.
     /// They are given in their order, one a request; the last also answers all that follow.
     CaseAnswer at "answer" in "tests/*/*/case.toml" {
-        /// The destination whose sender asks.
-        destination: At<Name>;
+        /// The destination whose plugin asks; none: the source.
+        destination: Option<At<Name>>;
+        /// Which of its transforms asks, counted from 1; none: the sender.
+        transform: Option<u32>, within(1, 16);
         /// The status.
         status: u16 = 200, within(200, 599);
         /// Headers by their names.

@@ -34,6 +34,11 @@ pub trait Catalog {
     /// What is wrong with a source: its settings and grants, and where it listens.
     fn check_source(&self, source: &SourceSettings) -> Vec<Problem>;
 
+    /// Whether what stands as a source answers requests itself, so that nothing is stored.
+    fn responds(&self, _source: &SourceSettings) -> bool {
+        false
+    }
+
     /// What is wrong with settings and grants of a transform or sender.
     fn check_use(&self, role: Role, plugin_use: &PluginUse) -> Vec<Problem>;
 }
@@ -50,6 +55,32 @@ pub(crate) fn check(project: &Project, catalog: &dyn Catalog) -> Vec<Problem> {
     }
     for interface in &project.interfaces {
         check_interface(interface, catalog, &mut problems);
+    }
+    problems.extend(unreached(project, catalog));
+    problems
+}
+
+/// Destinations of interfaces that store nothing, and routes into them.
+fn unreached(project: &Project, catalog: &dyn Catalog) -> Vec<Problem> {
+    let responds = |interface: &&InterfaceSettings| {
+        interface.source.as_ref().is_some_and(|source| catalog.responds(source))
+    };
+    let mut problems = Vec::new();
+    for interface in project.interfaces.iter().filter(responds) {
+        let why = "its source answers requests itself and stores no message";
+        for destination in &interface.destinations {
+            let text = format!("destination `{}` gets nothing: {why}", destination.name.value);
+            let hint = "remove it, or give it to an interface that stores messages";
+            let place = destination.name.place.clone();
+            problems.push(Problem::new(place, code::OPTION_UNUSED, text).hint(hint));
+        }
+        let all = project.interfaces.iter().flat_map(|one| &one.destinations);
+        let routes = all.filter_map(|destination| destination.route.as_ref());
+        for route in routes.filter(|route| route.value == interface.name) {
+            let text = format!("a route leads to interface `{}`: {why}", interface.name);
+            let hint = "let it lead to an interface without such a source";
+            problems.push(Problem::new(route.place.clone(), code::OPTION_UNUSED, text).hint(hint));
+        }
     }
     problems
 }

@@ -15,7 +15,7 @@ const PATH_BYTES_MAX: usize = 1_024;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HttpPath(String);
 
-/// A method of HTTP that carries something.
+/// A method of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
     Get,
@@ -23,6 +23,8 @@ pub enum Method {
     Put,
     Patch,
     Delete,
+    Head,
+    Options,
 }
 
 impl HttpPath {
@@ -92,6 +94,8 @@ impl Method {
             Method::Put => "PUT",
             Method::Patch => "PATCH",
             Method::Delete => "DELETE",
+            Method::Head => "HEAD",
+            Method::Options => "OPTIONS",
         }
     }
 }
@@ -102,6 +106,8 @@ crate::list::words!(Method {
     "PUT" => Method::Put,
     "PATCH" => Method::Patch,
     "DELETE" => Method::Delete,
+    "HEAD" => Method::Head,
+    "OPTIONS" => Method::Options,
 });
 
 #[cfg(test)]

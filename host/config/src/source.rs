@@ -15,17 +15,19 @@ group! {
     /// Where an interface receives from.
     /// An interface that only routes lead to has none.
     SourceSettings at "source" in "interfaces/*.toml" {
-        /// The source plugin, such as `mllp`, `http` or `file`.
+        /// The source plugin, such as `mllp`, `http` or `file`; or a component of `wasi:http`, which
+        /// answers requests itself: nothing is stored, and the interface has no destinations.
         plugin: At<Name>;
         /// Address and port to listen on; a source that looks for messages by itself has none.
         /// HTTP sources with different paths may share one.
         listen: Option<At<SocketAddr>>, marked(Env);
-        /// Requests for which path an HTTP source takes; `"/orders/*"` is all below `/orders`.
+        /// Requests for which path an HTTP source or component takes; `"/orders/*"` is all below `/orders`.
         /// Where several fit, the longest takes it.
         path: Option<At<HttpPath>>;
-        /// Which methods an HTTP source takes.
-        methods: Vec<Method> = vec![Method::Post];
-        /// What requests to an HTTP source have to show; without it everyone who can reach it may send.
+        /// Which methods it takes; without it an HTTP source takes `POST`, and a component that
+        /// answers itself takes all.
+        methods: Option<Vec<Method>>;
+        /// What requests have to show; without it everyone who can reach it may send.
         auth: Option<AuthSettings>;
         /// Connections at the same time; one more is refused.
         connections_max: u32 = 100, within(1, 65_536);
@@ -40,11 +42,19 @@ group! {
         allow: Vec<IpNet> = Vec::new();
         /// Speak TLS.
         tls: Option<TlsSettings>;
-        /// Settings of the plugin; its page says which there are.
+        /// Bytes of the body that a component which answers itself may answer with; a longer one
+        /// is a fault of the component.
+        response_bytes_max: ByteSize = ByteSize::mb(8), within(ByteSize::kb(1), ByteSize::mb(1_024));
+        /// Settings of the plugin; its page says which there are. A component that answers itself
+        /// has them as variables of its environment.
         settings: PluginSettings, marked(Env), absent(Defaults);
         /// What the plugin may reach, by the names of the slots in its manifest.
         grants: BTreeMap<Name, At<GrantSettings>> = BTreeMap::new();
-        /// Fuel for each message, instead of the engine's.
+        /// `shared`: calls share instances, one after the other; `call`: every call has a fresh one.
+        /// Without it a source is shared, and a component that answers itself gets a fresh instance
+        /// for every request.
+        isolation: Option<Isolation>;
+        /// Fuel for each message or request, instead of the engine's.
         fuel_per_message: Option<u64>, within(1_000_000, 1_000_000_000_000);
         /// Memory of an instance, instead of the engine's.
         memory_bytes_max: Option<ByteSize>, within(ByteSize::mb(1), ByteSize::mb(4_096));
@@ -58,7 +68,7 @@ impl SourceSettings {
             plugin: self.plugin.clone(),
             settings: self.settings.clone(),
             grants: self.grants.clone(),
-            isolation: Isolation::Shared,
+            isolation: self.isolation.unwrap_or_default(),
             fuel_per_message: self.fuel_per_message,
             memory_bytes_max: self.memory_bytes_max,
         }

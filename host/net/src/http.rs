@@ -146,6 +146,11 @@ impl HttpGrant {
     pub fn check(&self) -> Result<(), HttpError> {
         request::check_grant(self)
     }
+
+    /// Says what is wrong with a request under the grant; nothing is sent.
+    pub fn check_request(&self, request: &HttpRequest) -> Result<(), HttpError> {
+        request::prepare(self, request.clone()).map(drop)
+    }
 }
 
 impl fmt::Debug for Credentials {

@@ -5,13 +5,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portway_bindings::portway::host::blobs::Body;
 use portway_bindings::portway::plugin::types as wit;
 use portway_model::Envelope;
 use tokio::time::Instant as Moment;
-use wasmtime::component::Resource;
 
-use crate::convert::{INLINE_BYTES_MAX, millis_until};
+use crate::convert::{BATCH_INLINE_BYTES_MAX, body_within, millis_until};
 use crate::fault::{Call, CallError};
 use crate::guest::Guest;
 use crate::instance::{Instance, Use};
@@ -20,8 +18,6 @@ use crate::things::Things;
 
 /// Messages of a batch.
 pub const MESSAGES_MAX: usize = 256;
-/// Bytes of inline bodies in a batch; what is over is handed over as blobs.
-const BATCH_INLINE_BYTES_MAX: usize = 4 << 20;
 
 /// Messages that are transformed or sent together.
 #[derive(Clone, Debug)]
@@ -62,6 +58,10 @@ impl Batch {
     /// As the guest sees it; large bodies become blobs of this call.
     pub(crate) fn to_wit(&self, guest: &mut Guest, deadline: Moment) -> wit::Batch {
         let mut inline_left = BATCH_INLINE_BYTES_MAX;
+        if !guest.reach.http.is_empty() {
+            // For requests that carry the body of a message.
+            guest.call.bodies.extend(self.messages.iter().map(|message| message.body.clone()));
+        }
         let messages =
             self.messages.iter().map(|envelope| message(&mut guest.things, envelope, &mut inline_left));
         wit::Batch {
@@ -74,13 +74,7 @@ impl Batch {
 }
 
 fn message(things: &mut Things, envelope: &Envelope, inline_left: &mut usize) -> wit::Message {
-    let bytes = &envelope.body;
-    let body = if bytes.len() <= INLINE_BYTES_MAX.min(*inline_left) {
-        *inline_left -= bytes.len();
-        Body::Inline(bytes.to_vec())
-    } else {
-        Body::Blob(Resource::new_own(things.add_blob(bytes.clone())))
-    };
+    let body = body_within(things, &envelope.body, inline_left);
     wit::Message {
         id: envelope.id.0,
         received_ms: envelope.received_at.0,
@@ -94,9 +88,10 @@ fn message(things: &mut Things, envelope: &Envelope, inline_left: &mut usize) ->
 impl Trace {
     /// What the store knows once a call has ended, well or not.
     pub fn note(&mut self, instance: &Instance) {
-        let call = &instance.store.data().call;
+        let guest = instance.store.data();
+        let call = &guest.call;
         self.begun = call.begun;
-        self.reached |= call.reached;
+        self.reached |= guest.has_reached();
         for index in &call.sent {
             self.arrived(*index);
         }

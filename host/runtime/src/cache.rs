@@ -50,17 +50,18 @@ impl NativeCode {
         self.compiled.load(Ordering::Relaxed)
     }
 
-    /// The component of these bytes, whose SHA-256 is `digest`.
+    /// The component of these bytes, whose SHA-256 is `digest`, in the first of some engines that
+    /// takes it. All of them run the same native code.
     pub async fn component(
         &self,
-        engine: &Engine,
+        engines: &[&Engine],
         digest: &str,
         bytes: &[u8],
     ) -> Result<Component, CompileError> {
         let path = self.dir.as_ref().map(|dir| dir.join(format!("{digest}-{}.native", self.engine_key)));
         if let Some(path) = &path {
             match read(path) {
-                Ok(Some(native)) => match adopt(engine, &native) {
+                Ok(Some(native)) => match adopt_first(engines, &native) {
                     Ok(component) => return Ok(component),
                     Err(error) => {
                         tracing::warn!(path = %path.display(), %error, "native code is compiled anew")
@@ -70,6 +71,9 @@ impl NativeCode {
                 Err(error) => tracing::warn!(path = %path.display(), %error, "native code is compiled anew"),
             }
         }
+        let Some(engine) = engines.first() else {
+            return Err(CompileError::Invalid("there is no engine".into()));
+        };
         let native = self.compiler.compile(engine, bytes).await?;
         self.compiled.fetch_add(1, Ordering::Relaxed);
         if let Some(path) = &path
@@ -78,8 +82,20 @@ impl NativeCode {
             // It runs without; the next start compiles again.
             tracing::warn!(path = %path.display(), %error, "native code cannot be kept");
         }
-        adopt(engine, &native).map_err(|error| CompileError::Invalid(format!("{error:#}")))
+        adopt_first(engines, &native).map_err(|error| CompileError::Invalid(format!("{error:#}")))
     }
+}
+
+/// The error is that of the last engine.
+fn adopt_first(engines: &[&Engine], native: &[u8]) -> wasmtime::Result<Component> {
+    let mut adopted = Err(wasmtime::format_err!("there is no engine"));
+    for engine in engines {
+        adopted = adopt(engine, native);
+        if adopted.is_ok() {
+            break;
+        }
+    }
+    adopted
 }
 
 /// Makes native code runnable.

@@ -18,6 +18,8 @@ use crate::things::Things;
 
 /// Bodies up to this are handed over inline.
 pub(crate) const INLINE_BYTES_MAX: usize = 256 << 10;
+/// Bytes of inline bodies in one call; what is over is handed over as blobs.
+pub(crate) const BATCH_INLINE_BYTES_MAX: usize = 4 << 20;
 /// Bytes of a ticket.
 pub(crate) const TICKET_BYTES_MAX: usize = 4096;
 /// Every u32 of the contract is below this: JavaScript's integers are not all of them.
@@ -40,7 +42,13 @@ pub(crate) fn context_of(opening: &Opening) -> wit::Context {
 
 /// Bytes on their way in.
 pub(crate) fn body_of(things: &mut Things, bytes: &Bytes) -> Body {
-    if bytes.len() <= INLINE_BYTES_MAX {
+    body_within(things, bytes, &mut { INLINE_BYTES_MAX })
+}
+
+/// The same for one of several bodies, which together have so much left for inline ones.
+pub(crate) fn body_within(things: &mut Things, bytes: &Bytes, inline_left: &mut usize) -> Body {
+    if bytes.len() <= INLINE_BYTES_MAX.min(*inline_left) {
+        *inline_left -= bytes.len();
         return Body::Inline(bytes.to_vec());
     }
     Body::Blob(Resource::new_own(things.add_blob(bytes.clone())))

@@ -6,6 +6,7 @@ use portway_bindings::exports::portway::plugin::{
 use portway_bindings::portway::plugin::types::{Context, Failure};
 use wasmtime::component::{Instance, InstancePre, ResourceAny};
 use wasmtime::{Store, bail};
+use wasmtime_wasi_http::p2::bindings::exports::wasi::http::incoming_handler;
 
 use crate::guest::Guest;
 use crate::manifest::PluginKind;
@@ -18,6 +19,7 @@ pub(crate) enum Indices {
     HttpSource(http_source::GuestIndices),
     Sender(sender::GuestIndices),
     HttpSender(http_sender::GuestIndices),
+    Respond(incoming_handler::GuestIndices),
 }
 
 /// The exports of an instance.
@@ -28,6 +30,7 @@ pub(crate) enum Exports {
     HttpSource(http_source::Guest),
     Sender(sender::Guest),
     HttpSender(http_sender::Guest),
+    Respond(incoming_handler::Guest),
 }
 
 impl Indices {
@@ -40,6 +43,7 @@ impl Indices {
             PluginKind::HttpSource => Indices::HttpSource(http_source::GuestIndices::new(pre)?),
             PluginKind::Sender => Indices::Sender(sender::GuestIndices::new(pre)?),
             PluginKind::HttpSender => Indices::HttpSender(http_sender::GuestIndices::new(pre)?),
+            PluginKind::Respond => Indices::Respond(incoming_handler::GuestIndices::new(pre)?),
         })
     }
 
@@ -52,6 +56,7 @@ impl Indices {
             Indices::HttpSource(indices) => Exports::HttpSource(indices.load(store, instance)?),
             Indices::Sender(indices) => Exports::Sender(indices.load(store, instance)?),
             Indices::HttpSender(indices) => Exports::HttpSender(indices.load(store, instance)?),
+            Indices::Respond(indices) => Exports::Respond(indices.load(store, instance)?),
         })
     }
 }
@@ -70,6 +75,7 @@ impl Exports {
             Exports::HttpSource(guest) => guest.endpoint().call_open(store, context).await,
             Exports::Sender(guest) => guest.destination().call_open(store, context).await,
             Exports::HttpSender(guest) => guest.destination().call_open(store, context).await,
+            Exports::Respond(_) => bail!("a component that responds is not opened"),
         }
     }
 
@@ -112,6 +118,13 @@ impl Exports {
         match self {
             Exports::HttpSender(guest) => Ok(guest),
             _ => bail!("the plugin is no HTTP sender"),
+        }
+    }
+
+    pub fn respond(&self) -> wasmtime::Result<&incoming_handler::Guest> {
+        match self {
+            Exports::Respond(guest) => Ok(guest),
+            _ => bail!("the plugin does not respond"),
         }
     }
 }

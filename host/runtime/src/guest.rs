@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use portway_model::Timestamp;
 use tokio::time::Instant;
 use wasmtime::component::ResourceTable;
 use wasmtime::{ResourceLimiter, StoreContextMut};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
 use crate::engine::YIELD_FUEL;
 use crate::fault::Halt;
@@ -19,26 +21,30 @@ use crate::guest_time::{GuestClock, GuestRandom, Purity};
 use crate::opening::{CallLimits, Observer};
 use crate::output::{Sink, Throttle, Which};
 use crate::reach::Reach;
+use crate::services::Outbound;
 use crate::settings::RuntimeClock;
 use crate::things::Things;
 
 /// A call into WASI, which charges nothing itself.
-const WASI_FUEL: u64 = 2_000;
+pub(crate) const WASI_FUEL: u64 = 2_000;
 /// Elements of all tables of an instance.
 const TABLE_ELEMENTS_MAX: usize = 100_000;
 /// Core instances, memories and tables of one component; interpreters need nine.
 const PARTS_MAX: usize = 64;
+/// What an instance may have of WASI at the same time: streams, headers, bodies and the like.
+const WASI_THINGS_MAX: usize = 1_024;
+/// Bytes of the headers of one request or answer.
+const FIELDS_BYTES_MAX: usize = 64 << 10;
 /// Random bytes of one call into WASI.
 const RANDOM_BYTES_MAX: u64 = 64 << 10;
 /// Left of a call's time when a service gives up waiting, so that the guest can answer.
-const ANSWER_TIME: Duration = Duration::from_millis(50);
+pub(crate) const ANSWER_TIME: Duration = Duration::from_millis(50);
 
 /// What is known of a plugin in all its instances.
 pub(crate) struct PluginFacts {
     pub name: String,
     pub digest: String,
     pub digest_bytes: [u8; 32],
-    pub purity: Purity,
     pub throttle: Arc<Throttle>,
     /// It has said `begin` once: then it always does.
     pub begins: AtomicBool,
@@ -51,8 +57,11 @@ pub(crate) struct PluginFacts {
 /// One instance, as host functions see it.
 pub(crate) struct Guest {
     wasi: WasiCtx,
+    wasi_http: WasiHttpCtx,
     table: ResourceTable,
     wasi_calls: Arc<AtomicU64>,
+    outbound: Outbound,
+    pub purity: Purity,
     pub memory: MemoryUse,
     pub call: CallState,
     pub meter: Meter,
@@ -69,6 +78,8 @@ pub(crate) struct CallState {
     pub observer: Arc<dyn Observer>,
     /// The messages `begin` may name.
     pub messages: Vec<u64>,
+    /// Their bodies, where the plugin may send them by itself.
+    pub bodies: Vec<Bytes>,
     pub begun: Option<u32>,
     pub sent: Vec<u32>,
     /// Something was done in the world that a peer may see.
@@ -111,15 +122,15 @@ pub(crate) struct MemoryUse {
 impl Guest {
     pub fn new(
         facts: Arc<PluginFacts>,
-        reach: Arc<Reach>,
+        (reach, purity): (Arc<Reach>, Purity),
         limits: &CallLimits,
         observer: Arc<dyn Observer>,
         world: Arc<dyn RuntimeClock>,
     ) -> Guest {
         let sink = Sink::new(facts.throttle.clone(), observer.clone());
-        let clock = GuestClock::new(facts.purity, world);
-        let random = GuestRandom::new(facts.purity, facts.digest_bytes);
-        // No folder, no socket, no environment: what is not put in here is refused.
+        let clock = GuestClock::new(purity, world);
+        let random = GuestRandom::new(purity, facts.digest_bytes);
+        // No folder, no socket: what is not put in here is refused.
         let mut wasi = WasiCtx::builder();
         wasi.stdout(sink.stream(Which::Out))
             .stderr(sink.stream(Which::Err))
@@ -131,15 +142,26 @@ impl Guest {
             .monotonic_clock(clock.clone())
             .allow_tcp(false)
             .allow_udp(false)
-            .allow_ip_name_lookup(false);
+            .allow_ip_name_lookup(false)
+            .envs(&reach.environment);
+        let mut wasi_http = WasiHttpCtx::new();
+        wasi_http.set_field_size_limit(FIELDS_BYTES_MAX);
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(WASI_THINGS_MAX);
+        let wasi_calls = Arc::<AtomicU64>::default();
+        let outbound = Outbound::new(reach.clone(), wasi_calls.clone(), purity == Purity::Pure);
         Guest {
             wasi: wasi.build(),
-            table: ResourceTable::new(),
-            wasi_calls: Arc::default(),
+            wasi_http,
+            table,
+            wasi_calls,
+            outbound,
+            purity,
             memory: MemoryUse { bytes: 0, limit: limits.memory_bytes, elements: 0 },
             call: CallState {
                 observer,
                 messages: Vec::new(),
+                bodies: Vec::new(),
                 begun: None,
                 sent: Vec::new(),
                 reached: false,
@@ -160,6 +182,11 @@ impl Guest {
     /// Calls into WASI that are not paid for yet; readable while the guest runs.
     pub fn wasi_calls(&self) -> Arc<AtomicU64> {
         self.wasi_calls.clone()
+    }
+
+    /// Something was done in the world in the call at hand.
+    pub fn has_reached(&self) -> bool {
+        self.call.reached || self.outbound.reached
     }
 
     /// How long a service may wait when the guest asked for so long.
@@ -184,6 +211,7 @@ pub(crate) fn start(store: &mut wasmtime::Store<Guest>, start: CallStart<'_>) ->
     guest.wasi_calls.store(0, Ordering::Relaxed);
     guest.meter = Meter { given: start.fuel, seen: start.fuel, ..Meter::default() };
     guest.sink.begin(start.observer);
+    (guest.outbound.deadline, guest.outbound.reached) = (start.deadline, false);
     guest.clock.set(start.now);
     let call = &mut guest.call;
     if !Arc::ptr_eq(&call.observer, start.observer) {
@@ -191,6 +219,7 @@ pub(crate) fn start(store: &mut wasmtime::Store<Guest>, start: CallStart<'_>) ->
     }
     call.messages.clear();
     call.messages.extend(start.messages);
+    call.bodies.clear();
     call.begun = None;
     call.sent.clear();
     call.reached = false;
@@ -282,6 +311,13 @@ impl WasiView for Guest {
     }
 }
 
+impl WasiHttpView for Guest {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        self.wasi_calls.fetch_add(1, Ordering::Relaxed);
+        WasiHttpCtxView { ctx: &mut self.wasi_http, table: &mut self.table, hooks: &mut self.outbound }
+    }
+}
+
 impl ResourceLimiter for MemoryUse {
     fn memory_growing(
         &mut self,
@@ -332,7 +368,6 @@ impl PluginFacts {
             name: "p".into(),
             digest: String::new(),
             digest_bytes: [0; 32],
-            purity: Purity::Pure,
             throttle: Arc::new(Throttle::new(Arc::new(crate::settings::SystemClock::default()))),
             begins: AtomicBool::new(false),
             notices: std::sync::Mutex::default(),
@@ -354,7 +389,7 @@ mod tests {
     fn guest() -> Guest {
         let facts = Arc::new(PluginFacts::for_test());
         let (observer, world) = (Arc::new(Unobserved), Arc::new(SystemClock::default()));
-        Guest::new(facts, Arc::default(), &CallLimits::default(), observer, world)
+        Guest::new(facts, (Arc::default(), Purity::Pure), &CallLimits::default(), observer, world)
     }
 
     #[test]

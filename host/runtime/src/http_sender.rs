@@ -9,18 +9,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use portway_bindings::exports::portway::plugin::http_sender as wit;
-use portway_bindings::portway::host::http as wit_http;
 use portway_model::SendVerdict;
-use portway_net::http::{HttpError, HttpRequest, HttpResponse};
+use portway_net::http::{HttpError, HttpResponse};
 use tokio::time::Instant as Moment;
 
 use crate::batch::{Batch, Opened, Trace};
-use crate::convert::{Lie, body_in, body_of, check_count, small_number_in, ticket_in, trouble_in};
+use crate::convert::{BATCH_INLINE_BYTES_MAX, Lie, check_count, ticket_in, trouble_in};
 use crate::fault::{Call, CallError};
 use crate::guest::Guest;
 use crate::instance::{Instance, Use, run};
+use crate::outgoing::{Outgoing, outcome_of, outgoing_in};
 use crate::pool::Pool;
 use crate::sender::verdict_in;
+use crate::things::Things;
 
 /// Requests of one batch at the same time.
 const SIDE_BY_SIDE_MAX: usize = 32;
@@ -40,13 +41,8 @@ pub(crate) enum Plan {
 
 pub(crate) struct Ask {
     /// None: what it names is not granted.
-    pub request: Result<Request, HttpError>,
+    pub request: Result<Outgoing, HttpError>,
     pub ticket: Bytes,
-}
-
-pub(crate) struct Request {
-    pub slot: String,
-    pub request: HttpRequest,
 }
 
 /// What came of a request.
@@ -155,16 +151,7 @@ impl HttpSender {
     async fn ask(&self, index: u32, ask: Ask, deadline: Moment) -> Reply {
         let outcome = match ask.request {
             Err(error) => Err(error),
-            Ok(Request { slot, mut request }) => match self.opened.pool.reach.http.get(&slot) {
-                None => Err(HttpError::Denied(format!("`{slot}` is not granted"))),
-                Some(grant) => {
-                    let left = deadline.saturating_duration_since(Moment::now());
-                    let wanted = request.timeout.unwrap_or(grant.timeout);
-                    request.timeout = Some(wanted.min(left));
-                    let connector = &self.opened.pool.plugin.runtime.settings.connector;
-                    connector.send(grant, request).await
-                }
-            },
+            Ok(outgoing) => self.opened.pool.reach.ask(outgoing, deadline).await,
         };
         Reply { index, outcome, ticket: ask.ticket }
     }
@@ -255,7 +242,9 @@ async fn judge_in(
     let fuel = instance.fuel_of(replies.len());
     instance.start(&user.opening.observer, &mut { ids }, fuel, deadline)?;
     let things = &mut instance.store.data_mut().things;
-    let replies: Vec<_> = replies.into_iter().map(|reply| reply_of(things, reply)).collect();
+    let mut inline_left = BATCH_INLINE_BYTES_MAX;
+    let replies: Vec<_> =
+        replies.into_iter().map(|reply| reply_of(things, reply, &mut inline_left)).collect();
     let meter = instance.wasi_meter();
     let Instance { exports, store, .. } = &mut *instance;
     let call = async { exports.http_sender()?.destination().call_judge(store, resource, &replies).await };
@@ -293,80 +282,13 @@ fn plan_in(guest: &mut Guest, plan: wit::Plan, batch: &Batch) -> Result<Plan, Li
         wit::Plan::Decided(verdict) => Ok(Plan::Decided(verdict_in(verdict)?)),
         wit::Plan::Ask(ask) => {
             let ticket = ticket_in(ask.ticket)?;
-            let asked = ask.request;
-            let body = match asked.content {
-                wit_http::Content::None => Bytes::new(),
-                wit_http::Content::Body(body) => body_in(guest, body)?,
-                wit_http::Content::OfMessage(index) => {
-                    let message = batch.messages.get(index as usize);
-                    message
-                        .ok_or_else(|| {
-                            format!("`of-message({index})` in a batch of {}", batch.messages.len())
-                        })?
-                        .body
-                        .clone()
-                }
-            };
-            let timeout = asked.timeout_ms.map(|ms| small_number_in(ms, "timeout-ms")).transpose()?;
-            let request = target_of(guest, &asked.url).map(|(slot, path_or_url)| Request {
-                slot,
-                request: HttpRequest {
-                    method: asked.method,
-                    path_or_url,
-                    headers: asked.headers,
-                    body,
-                    timeout: timeout.map(|ms| Duration::from_millis(u64::from(ms))),
-                },
-            });
+            let message = |_: &Guest, index: usize| Some(batch.messages.get(index)?.body.clone());
+            let request = outgoing_in(guest, ask.request, message)?;
             Ok(Plan::Ask(Ask { request, ticket }))
         }
     }
 }
 
-/// The slot a URL names, and what is asked there: `slot:/path?query`, or an absolute URL of a
-/// granted host. Whether it lies within the grant is checked by the connector.
-fn target_of(guest: &Guest, url: &str) -> Result<(String, String), HttpError> {
-    let http = &guest.reach.http;
-    if url.starts_with("http://") || url.starts_with("https://") {
-        let wanted = url::Url::parse(url).map_err(|error| HttpError::Invalid(error.to_string()))?;
-        let of_host =
-            |(_, grant): &(&String, &portway_net::http::HttpGrant)| grant.base.origin() == wanted.origin();
-        // The longest base is the one that means it most.
-        let granted =
-            http.iter().filter(of_host).filter(|(_, grant)| wanted.path().starts_with(grant.base.path()));
-        let slot = granted.max_by_key(|(_, grant)| grant.base.path().len());
-        let Some((slot, _)) = slot else {
-            return Err(HttpError::Denied("no granted host is at this URL".into()));
-        };
-        return Ok((slot.clone(), url.to_owned()));
-    }
-    let Some((slot, path)) = url.split_once(':') else {
-        return Err(HttpError::Invalid("a URL is `slot:/path` or absolute".into()));
-    };
-    if !http.contains_key(slot) {
-        return Err(HttpError::Denied("the slot is not granted".into()));
-    }
-    if !path.starts_with('/') {
-        return Err(HttpError::Invalid("the path after `slot:` begins with `/`".into()));
-    }
-    Ok((slot.to_owned(), path.to_owned()))
-}
-
-fn reply_of(things: &mut crate::things::Things, reply: Reply) -> wit::Reply {
-    let outcome = match reply.outcome {
-        Ok(response) => Ok(wit_http::Response {
-            status: response.status,
-            headers: response.headers,
-            body: body_of(things, &response.body),
-        }),
-        Err(error) => Err(match error {
-            HttpError::Denied(text) => wit_http::Error::Denied(text),
-            HttpError::Timeout => wit_http::Error::Timeout,
-            HttpError::Unreachable(text) | HttpError::Broken(text) => wit_http::Error::Unreachable(text),
-            HttpError::TooLarge => wit_http::Error::TooLarge,
-            HttpError::Invalid(text) => wit_http::Error::Invalid(text),
-            HttpError::Other(text) => wit_http::Error::Other(text),
-        }),
-    };
-    wit::Reply { outcome, ticket: reply.ticket.to_vec() }
+fn reply_of(things: &mut Things, reply: Reply, inline_left: &mut usize) -> wit::Reply {
+    wit::Reply { outcome: outcome_of(things, reply.outcome, inline_left), ticket: reply.ticket.to_vec() }
 }

@@ -25,7 +25,7 @@ const ANSWER_BYTES_MAX: usize = 1 << 20;
 const HEADERS_MAX: usize = 64;
 const HEADER_BYTES_MAX: usize = 8 << 10;
 /// Fuel for each byte of a request, beside what a message may use: it may hold many.
-const FUEL_PER_BYTE: u64 = 1_000;
+pub(crate) const FUEL_PER_BYTE: u64 = 1_000;
 /// Headers that are the host's: of the connection, and of how a body is framed.
 const HOST_HEADERS: &[&str] = &[
     "connection",

@@ -18,7 +18,10 @@ const SERVICES: &[&str] = &["log", "progress", "text", "blobs", "files", "connec
 /// WIT interfaces of `portway:plugin` a component may import: for their types alone.
 const TYPES: &[&str] = &["types", "sender"];
 /// WASI packages that are linked, in 0.2.
-const WASI: &[&str] = &["cli", "clocks", "filesystem", "io", "random", "sockets"];
+const WASI: &[&str] = &["cli", "clocks", "filesystem", "http", "io", "random", "sockets"];
+
+/// What a component exports, of `wasi:http`, that answers requests itself.
+const RESPONDS: &str = "incoming-handler";
 
 /// A versioned name such as `portway:host/log@0.1.0`.
 struct Name<'a> {
@@ -42,8 +45,11 @@ pub(crate) fn inspect(name: &str, bytes: &[u8]) -> Result<Manifest, LoadError> {
     for import in &surface.imports {
         check_import(name, import)?;
     }
-    let Some(section) = surface.manifest else {
-        return Err(LoadError::NoManifest { plugin: name.into() });
+    let section = match surface.manifest {
+        Some(section) => section,
+        // It is made for any host of `wasi:http`.
+        None if kind == PluginKind::Respond => return Ok(Manifest::assumed(name)),
+        None => return Err(LoadError::NoManifest { plugin: name.into() }),
     };
     let manifest =
         Manifest::parse(section).map_err(|source| LoadError::Manifest { plugin: name.into(), source })?;
@@ -108,17 +114,22 @@ impl<'a> Surface<'a> {
     /// The one kind it exports.
     fn kind(&self, name: &str) -> Result<PluginKind, LoadError> {
         let mut kinds = Vec::new();
-        let exports = self.exports.iter().filter_map(|export| Name::parse(export));
-        for export in exports.filter(|export| export.package == "portway:plugin") {
-            if export.interface == "types" {
+        for export in self.exports.iter().filter_map(|export| Name::parse(export)) {
+            if export.package == "wasi:http" && export.interface == RESPONDS {
+                if !is_wasi(export.version) {
+                    return Err(LoadError::Contract { plugin: name.into(), found: export.shown() });
+                }
+                kinds.push(PluginKind::Respond);
+            }
+            if export.package != "portway:plugin" || export.interface == "types" {
                 continue;
             }
             if !speaks_ours(export.version) {
                 return Err(LoadError::Contract { plugin: name.into(), found: shortened(export.version) });
             }
             match export.interface.parse() {
-                Ok(kind) => kinds.push(kind),
-                Err(()) => {
+                Ok(kind) if kind != PluginKind::Respond => kinds.push(kind),
+                Ok(_) | Err(()) => {
                     return Err(LoadError::UnknownKind {
                         plugin: name.into(),
                         kind: shortened(export.interface),
@@ -143,6 +154,15 @@ impl<'a> Name<'a> {
         let (package, interface) = path.split_once('/')?;
         Some(Name { package, interface, version })
     }
+
+    fn shown(&self) -> String {
+        shortened(&format!("{}/{}@{}", self.package, self.interface, self.version))
+    }
+}
+
+/// The version of WASI that is linked.
+fn is_wasi(version: &str) -> bool {
+    version.starts_with("0.2.")
 }
 
 fn check_import(plugin: &str, import: &str) -> Result<(), LoadError> {
@@ -151,7 +171,10 @@ fn check_import(plugin: &str, import: &str) -> Result<(), LoadError> {
     let (known, ours) = match name.package.split_once(':') {
         Some(("portway", "host")) => (SERVICES.contains(&name.interface), speaks_ours(name.version)),
         Some(("portway", "plugin")) => (TYPES.contains(&name.interface), speaks_ours(name.version)),
-        Some(("wasi", package)) => (WASI.contains(&package) && name.version.starts_with("0.2."), true),
+        Some(("wasi", package)) => {
+            let is_known = WASI.contains(&package) && name.interface != RESPONDS;
+            (is_known && is_wasi(name.version), true)
+        }
         _ => (false, true),
     };
     if !ours {
@@ -177,7 +200,13 @@ mod tests {
 
     #[test]
     fn what_is_not_linked_is_named() {
-        for import in ["portway:host/state@0.1.0", "wasi:http/types@0.2.3", "wasi:cli/stdout@0.3.0", "env"] {
+        for import in [
+            "portway:host/other@0.1.0",
+            "wasi:http/incoming-handler@0.2.3",
+            "wasi:http/types@0.3.0",
+            "wasi:cli/stdout@0.3.0",
+            "env",
+        ] {
             let error = check_import("p", import).unwrap_err();
             assert!(
                 matches!(&error, LoadError::UnknownImport { import: named, .. } if named == import),
@@ -187,5 +216,6 @@ mod tests {
         let error = check_import("p", "portway:host/log@0.2.0").unwrap_err();
         assert!(matches!(error, LoadError::Contract { .. }), "{error}");
         assert!(check_import("p", "wasi:io/streams@0.2.6").is_ok());
+        assert!(check_import("p", "wasi:http/types@0.2.0").is_ok());
     }
 }

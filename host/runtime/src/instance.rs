@@ -97,9 +97,11 @@ impl Instance {
         deadline: Moment,
     ) -> Result<Instance, Box<Fault>> {
         let clock = plugin.runtime.settings.clock.clone();
-        let guest = Guest::new(plugin.facts.clone(), reach.clone(), &limits, observer.clone(), clock);
+        let purity = plugin.purity(reach);
+        let granted = (reach.clone(), purity);
+        let guest = Guest::new(plugin.facts.clone(), granted, &limits, observer.clone(), clock);
         let wasi_calls = guest.wasi_calls();
-        let mut store = Store::new(&plugin.runtime.engine, guest);
+        let mut store = Store::new(plugin.pre.engine(), guest);
         store.limiter(|guest| &mut guest.memory);
         store.set_hostcall_fuel(limits.copy_bytes);
         let outcome = async {
@@ -272,7 +274,9 @@ fn finish<T>(
     plugin: &PluginInner,
     outcome: Result<wasmtime::Result<T>, Stopped>,
 ) -> Result<T, Box<Fault>> {
-    store.data().sink.end();
+    let guest = store.data_mut();
+    guest.sink.end();
+    guest.call.bodies.clear();
     let (kind, own) = match outcome {
         Ok(Ok(value)) => return Ok(value),
         Ok(Err(error)) => classify(&error),

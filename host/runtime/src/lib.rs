@@ -22,12 +22,14 @@ mod kept;
 mod load;
 mod manifest;
 mod opening;
+mod outgoing;
 mod output;
 mod plugin;
 mod poll_source;
 mod pool;
 mod reach;
 mod rehearse;
+mod respond;
 mod runtime;
 mod seats;
 mod sender;
@@ -49,10 +51,12 @@ pub use manifest::{
     Manifest, ManifestError, PluginKind, SECTION as MANIFEST_SECTION, Slot, SlotKind, WantedLimits,
 };
 pub use opening::{CallLimits, Grant, Grants, Isolation, Level, Observer, Opening, Unobserved};
+pub use outgoing::{Asked, HttpAnswers};
 pub use plugin::{OpeningError, Plugin, PluginCounts};
 pub use poll_source::{CURSOR_BYTES_MAX, Found, PollSource, Query};
 pub use reach::GrantError;
-pub use rehearse::{Asked, Rehearsed};
+pub use rehearse::Rehearsed;
+pub use respond::{RespondError, Responder, Scheme};
 pub use runtime::{Runtime, RuntimeError};
 pub use sender::Sender;
 pub use settings::{COMPONENT_BYTES_MAX, CompileMode, RuntimeClock, RuntimeSettings, SystemClock};

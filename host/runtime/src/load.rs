@@ -62,8 +62,10 @@ impl LoadError {
                 format!("build it with an SDK for contract {CONTRACT}, or run an engine that knows its contract")
             }
             LoadError::NoKind { .. } | LoadError::UnknownKind { .. } => {
-                let kinds: Vec<_> = PluginKind::ALL.iter().map(|kind| kind.as_str()).collect();
-                format!("export one of `{}` from `portway:plugin`", kinds.join("`, `"))
+                let of_ours = PluginKind::ALL.iter().filter(|kind| **kind != PluginKind::Respond);
+                let kinds: Vec<_> = of_ours.map(|kind| kind.as_str()).collect();
+                let kinds = kinds.join("`, `");
+                format!("export one of `{kinds}` from `portway:plugin`, or `wasi:http/incoming-handler`")
             }
             LoadError::ManyKinds { .. } => "make one component of each kind".into(),
             LoadError::Kind { exported, .. } => {
@@ -105,7 +107,7 @@ pub(crate) async fn load(runtime: &Arc<RuntimeInner>, name: &str, bytes: &[u8]) 
     let digest = hex(&Sha256::digest(bytes));
     let component = runtime
         .native
-        .component(&runtime.engine, &digest, bytes)
+        .component(&runtime.engines_for(manifest.kind), &digest, bytes)
         .await
         .map_err(|source| LoadError::Compile { plugin: name.into(), source })?;
     link(runtime, name, digest, manifest, &component)
@@ -120,7 +122,7 @@ fn link(
 ) -> Result<Plugin, LoadError> {
     let refused =
         |error: wasmtime::Error| LoadError::Link { plugin: name.into(), reason: format!("{error:#}") };
-    let pre = runtime.linker.instantiate_pre(component).map_err(refused)?;
+    let pre = runtime.linker_of(component).instantiate_pre(component).map_err(refused)?;
     let inner = PluginInner::new(runtime.clone(), name, digest, manifest, pre).map_err(refused)?;
     Ok(Plugin { inner: Arc::new(inner) })
 }

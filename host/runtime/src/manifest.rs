@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
+use crate::inspect::CONTRACT;
+
 /// Name of the custom section.
 pub const SECTION: &str = "portway:manifest";
 /// Bytes of a manifest at most.
@@ -35,6 +37,9 @@ pub struct Manifest {
     /// A JSON Schema of the settings, as TOML.
     #[serde(default = "no_settings")]
     pub settings: toml::Table,
+    /// The component carries none, since it is made for any host of `wasi:http`.
+    #[serde(skip)]
+    pub is_assumed: bool,
 }
 
 /// The kinds of plugins the engine calls.
@@ -47,6 +52,8 @@ pub enum PluginKind {
     HttpSource,
     Sender,
     HttpSender,
+    /// A component of `wasi:http` that answers requests itself.
+    Respond,
 }
 
 /// Something a plugin wants to reach, by a name of its own.
@@ -105,6 +112,32 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// Of a component that carries no manifest.
+    pub(crate) fn assumed(name: &str) -> Manifest {
+        let settings = toml::Table::from_iter([("type".to_owned(), "object".into())]);
+        Manifest {
+            name: format!("local:{name}"),
+            version: "0".into(),
+            kind: PluginKind::Respond,
+            contract: CONTRACT.into(),
+            description: String::new(),
+            control: false,
+            slots: Vec::new(),
+            limits: WantedLimits::default(),
+            settings,
+            is_assumed: true,
+        }
+    }
+
+    /// What a grant of this name has to be; none: it takes no such grant. A component without a
+    /// manifest knows no names: it takes APIs under any.
+    pub fn takes(&self, name: &str) -> Option<SlotKind> {
+        match self.slot(name) {
+            Some(slot) => Some(slot.kind),
+            None => self.is_assumed.then_some(SlotKind::Http),
+        }
+    }
+
     /// The slot of a name.
     pub fn slot(&self, name: &str) -> Option<&Slot> {
         self.slots.iter().find(|slot| slot.name == name)
@@ -142,9 +175,10 @@ impl PluginKind {
         PluginKind::HttpSource,
         PluginKind::Sender,
         PluginKind::HttpSender,
+        PluginKind::Respond,
     ];
 
-    /// As in a manifest; also the name of the WIT interface it exports.
+    /// As in a manifest; but for `respond` also the name of the WIT interface it exports.
     pub const fn as_str(self) -> &'static str {
         match self {
             PluginKind::Transform => "transform",
@@ -153,6 +187,7 @@ impl PluginKind {
             PluginKind::HttpSource => "http-source",
             PluginKind::Sender => "sender",
             PluginKind::HttpSender => "http-sender",
+            PluginKind::Respond => "respond",
         }
     }
 }

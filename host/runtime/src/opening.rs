@@ -10,6 +10,7 @@ use portway_net::http::HttpGrant;
 use portway_net::tcp::TcpGrant;
 
 use crate::fault::Fault;
+use crate::outgoing::HttpAnswers;
 
 /// One use of a plugin: one destination, or one interface's source.
 #[derive(Clone)]
@@ -36,6 +37,8 @@ pub struct Grants(pub BTreeMap<String, Grant>);
 #[derive(Clone, Debug)]
 pub enum Grant {
     Http(HttpGrant),
+    /// The same in a rehearsal: nothing leaves, and somebody else answers.
+    Rehearsed(HttpGrant, Arc<dyn HttpAnswers>),
     Folder(FolderGrant),
     Tcp(TcpGrant),
 }
@@ -144,29 +147,34 @@ impl Grants {
 impl Grant {
     fn reaches_the_same(&self, other: &Grant) -> bool {
         match (self, other) {
-            (Grant::Http(a), Grant::Http(b)) => {
-                a.base == b.base
-                    && a.credentials == b.credentials
-                    && a.headers == b.headers
-                    && a.timeout == b.timeout
-                    && a.response_bytes_max == b.response_bytes_max
-                    && a.addresses == b.addresses
-                    && a.tls_roots == b.tls_roots
+            (Grant::Http(a), Grant::Http(b)) => same_api(a, b),
+            (Grant::Rehearsed(a, answers), Grant::Rehearsed(b, others)) => {
+                same_api(a, b) && Arc::ptr_eq(answers, others)
             }
             (Grant::Folder(a), Grant::Folder(b)) => a == b,
             (Grant::Tcp(a), Grant::Tcp(b)) => a == b,
-            (Grant::Http(_) | Grant::Folder(_) | Grant::Tcp(_), _) => false,
+            (Grant::Http(_) | Grant::Rehearsed(..) | Grant::Folder(_) | Grant::Tcp(_), _) => false,
         }
     }
 
     /// As a manifest's slot names it.
     pub(crate) const fn kind(&self) -> crate::manifest::SlotKind {
         match self {
-            Grant::Http(_) => crate::manifest::SlotKind::Http,
+            Grant::Http(_) | Grant::Rehearsed(..) => crate::manifest::SlotKind::Http,
             Grant::Folder(_) => crate::manifest::SlotKind::Folder,
             Grant::Tcp(_) => crate::manifest::SlotKind::Tcp,
         }
     }
+}
+
+fn same_api(a: &HttpGrant, b: &HttpGrant) -> bool {
+    a.base == b.base
+        && a.credentials == b.credentials
+        && a.headers == b.headers
+        && a.timeout == b.timeout
+        && a.response_bytes_max == b.response_bytes_max
+        && a.addresses == b.addresses
+        && a.tls_roots == b.tls_roots
 }
 
 impl Level {

@@ -8,6 +8,7 @@ use portway_model::code;
 use sha2::{Digest, Sha256};
 use wasmtime::component::InstancePre;
 
+use crate::batch::Opened;
 use crate::exports::Indices;
 use crate::guest::{Guest, PluginFacts};
 use crate::guest_time::Purity;
@@ -20,6 +21,7 @@ use crate::output::Throttle;
 use crate::poll_source::PollSource;
 use crate::pool::Pool;
 use crate::reach::{GrantError, Reach};
+use crate::respond::{Responder, environment_of};
 use crate::runtime::RuntimeInner;
 use crate::sender::Sender;
 use crate::stream_source::StreamSource;
@@ -158,6 +160,26 @@ impl Plugin {
         Err(OpeningError::Kind { plugin: self.name().into(), kind, wanted })
     }
 
+    /// Opens a component that responds, for an interface; nothing runs before the first request.
+    pub fn responder(&self, opening: Opening, answer_bytes_max: usize) -> Result<Responder, OpeningError> {
+        self.check_kind(PluginKind::Respond)?;
+        let mut reach = self.reach(&opening)?;
+        let environment = environment_of(&opening.settings);
+        reach.environment = environment.clone().unwrap_or_default();
+        // Its settings are in the environment of its instances, which nobody else can share.
+        let pool = Pool::new(self.inner.clone(), opening.grants.clone(), opening.limits, reach);
+        let pool = Arc::new(pool);
+        self.inner.runtime.remember(&pool);
+        let opened = Opened { pool, user: self.inner.new_use(opening) };
+        Ok(Responder::new(opened, environment.err(), answer_bytes_max))
+    }
+
+    fn reach(&self, opening: &Opening) -> Result<Reach, OpeningError> {
+        let connector = self.inner.runtime.settings.connector.clone();
+        Reach::new(&self.inner.manifest, &opening.grants, connector)
+            .map_err(|source| OpeningError::Grant { plugin: self.name().into(), source })
+    }
+
     /// The pool of all openings with the same grants and limits.
     fn pool(&self, opening: &Opening) -> Result<Arc<Pool>, OpeningError> {
         let plugin = &self.inner;
@@ -168,8 +190,7 @@ impl Plugin {
         if let Some(pool) = pools.iter().filter_map(Weak::upgrade).find(same) {
             return Ok(pool);
         }
-        let reach = Reach::new(&plugin.manifest, &opening.grants)
-            .map_err(|source| OpeningError::Grant { plugin: self.name().into(), source })?;
+        let reach = self.reach(opening)?;
         let pool = Arc::new(Pool::new(plugin.clone(), opening.grants.clone(), opening.limits, reach));
         pools.push(Arc::downgrade(&pool));
         plugin.runtime.remember(&pool);
@@ -185,21 +206,11 @@ impl PluginInner {
         manifest: Manifest,
         pre: InstancePre<Guest>,
     ) -> wasmtime::Result<PluginInner> {
-        let kind = manifest.kind;
-        let indices = Indices::find(kind, &pre)?;
-        // Transforms and HTTP senders reach nothing themselves, so their calls can be done again.
-        let purity = match kind {
-            PluginKind::Transform | PluginKind::HttpSender => Purity::Pure,
-            PluginKind::StreamSource
-            | PluginKind::PollSource
-            | PluginKind::HttpSource
-            | PluginKind::Sender => Purity::Worldly,
-        };
+        let indices = Indices::find(manifest.kind, &pre)?;
         let facts = PluginFacts {
             name: name.into(),
             digest_bytes: Sha256::digest(&digest).into(),
             digest,
-            purity,
             throttle: Arc::new(Throttle::new(runtime.settings.clock.clone())),
             begins: AtomicBool::new(false),
             notices: Mutex::new(BTreeSet::new()),
@@ -216,6 +227,20 @@ impl PluginInner {
             pools: Mutex::default(),
             uses: AtomicU64::new(0),
         })
+    }
+
+    /// A call that reaches nothing can be done again. HTTP senders never reach anything themselves.
+    pub fn purity(&self, reach: &Reach) -> Purity {
+        match self.manifest.kind {
+            PluginKind::HttpSender => Purity::Pure,
+            PluginKind::Transform if reach.is_empty() => Purity::Pure,
+            PluginKind::Transform
+            | PluginKind::StreamSource
+            | PluginKind::PollSource
+            | PluginKind::HttpSource
+            | PluginKind::Respond
+            | PluginKind::Sender => Purity::Worldly,
+        }
     }
 
     fn new_use(&self, opening: Opening) -> Use {

@@ -6,18 +6,23 @@ use std::collections::HashMap;
 
 use portway_model::code;
 use portway_net::folder::Folder;
-use portway_net::http::HttpGrant;
+use portway_net::http::{Connector, HttpError};
 use portway_net::tcp::TcpPool;
 
 use crate::manifest::{Manifest, SlotKind};
 use crate::opening::{Grant, Grants};
+use crate::outgoing::Api;
 
 /// What one set of grants reaches.
 #[derive(Default)]
 pub(crate) struct Reach {
     pub folders: HashMap<String, Folder>,
     pub tcp: HashMap<String, TcpPool>,
-    pub http: HashMap<String, HttpGrant>,
+    pub http: HashMap<String, Api>,
+    /// Through which all HTTP goes.
+    pub connector: Connector,
+    /// Variables, for a component that responds.
+    pub environment: Vec<(String, String)>,
 }
 
 /// Why grants do not fit a plugin.
@@ -46,19 +51,19 @@ impl GrantError {
 
 impl Reach {
     /// Manifest and project decide together: a grant needs a slot, a required slot a grant.
-    pub fn new(manifest: &Manifest, grants: &Grants) -> Result<Reach, GrantError> {
+    pub fn new(manifest: &Manifest, grants: &Grants, connector: Connector) -> Result<Reach, GrantError> {
         for slot in manifest.slots.iter().filter(|slot| slot.required) {
             if grants.get(&slot.name).is_none() {
                 return Err(GrantError::Missing { slot: slot.name.clone(), wanted: slot.kind });
             }
         }
-        let mut reach = Reach::default();
+        let mut reach = Reach { connector, ..Reach::default() };
         for (name, grant) in &grants.0 {
-            let Some(slot) = manifest.slot(name) else {
+            let Some(wanted) = manifest.takes(name) else {
                 return Err(GrantError::UnknownSlot { slot: name.clone(), slots: list(manifest) });
             };
-            if slot.kind != grant.kind() {
-                let (wanted, given) = (slot.kind, grant.kind());
+            if wanted != grant.kind() {
+                let given = grant.kind();
                 return Err(GrantError::WrongType { slot: name.clone(), wanted, given });
             }
             reach.add(name, grant)?;
@@ -66,12 +71,25 @@ impl Reach {
         Ok(reach)
     }
 
+    /// Nothing is granted.
+    pub fn is_empty(&self) -> bool {
+        self.folders.is_empty() && self.tcp.is_empty() && self.http.is_empty()
+    }
+
+    fn add_api(&mut self, name: &str, api: Api) -> Result<(), GrantError> {
+        let unusable =
+            |error: HttpError| GrantError::Unusable { slot: name.to_owned(), reason: error.to_string() };
+        api.grant.check().map_err(unusable)?;
+        self.http.insert(name.to_owned(), api);
+        Ok(())
+    }
+
     fn add(&mut self, name: &str, grant: &Grant) -> Result<(), GrantError> {
         let unusable = |reason: String| GrantError::Unusable { slot: name.to_owned(), reason };
         match grant {
-            Grant::Http(grant) => {
-                grant.check().map_err(|error| unusable(error.to_string()))?;
-                self.http.insert(name.to_owned(), grant.clone());
+            Grant::Http(grant) => self.add_api(name, Api { grant: grant.clone(), answers: None })?,
+            Grant::Rehearsed(grant, answers) => {
+                self.add_api(name, Api { grant: grant.clone(), answers: Some(answers.clone()) })?;
             }
             Grant::Folder(grant) => {
                 self.folders.insert(name.to_owned(), Folder::new(grant.clone()));

@@ -2,25 +2,13 @@
 //!
 //! Nothing leaves the process. What a request has to look like on its way is the connector's.
 
-use bytes::Bytes;
 use portway_model::SendVerdict;
 use portway_net::http::{HttpError, HttpResponse};
 
 use crate::batch::{Batch, Trace};
 use crate::fault::{Call, CallError};
 use crate::http_sender::{HttpSender, Plan, Reply};
-
-/// A request that a sender would have the host make.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// The slot whose grant it goes under.
-    pub slot: String,
-    pub method: String,
-    /// A path below the grant's URL, or an absolute URL.
-    pub path_or_url: String,
-    pub headers: Vec<(String, String)>,
-    pub body: Bytes,
-}
+use crate::outgoing::Asked;
 
 /// What came of a rehearsal for one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,13 +53,7 @@ impl HttpSender {
             let (asked, outcome) = match ask.request {
                 Err(error) => (Err(error.to_string()), Some(Err(error))),
                 Ok(request) => {
-                    let asked = Asked {
-                        slot: request.slot,
-                        method: request.request.method,
-                        path_or_url: request.request.path_or_url,
-                        headers: request.request.headers,
-                        body: request.request.body,
-                    };
+                    let asked = request.into_asked();
                     let outcome = answer(&asked);
                     (Ok(asked), outcome)
                 }

@@ -2,20 +2,21 @@
 
 use std::io;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use portway_model::code;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant as Moment, timeout_at};
 use wasmtime::Engine;
-use wasmtime::component::Linker;
+use wasmtime::component::{Component, Linker};
 
 use crate::cache::NativeCode;
 use crate::compile::Compiler;
-use crate::engine::new_engine;
+use crate::engine::{new_engine, new_pooled_engine};
 use crate::guest::Guest;
 use crate::load::{self, LoadError};
+use crate::manifest::PluginKind;
 use crate::plugin::Plugin;
 use crate::pool::Pool;
 use crate::services::new_linker;
@@ -28,14 +29,21 @@ pub struct Runtime {
 }
 
 pub(crate) struct RuntimeInner {
-    pub engine: Engine,
-    pub linker: Linker<Guest>,
+    house: House,
+    /// Made with the first component that needs it; none: this system does not give it room.
+    pooled: OnceLock<Option<House>>,
     pub native: NativeCode,
     pub settings: RuntimeSettings,
     /// Instances that wait in pools.
     pub idle: AtomicUsize,
     places: Arc<Semaphore>,
     pools: Mutex<Vec<Weak<Pool>>>,
+}
+
+/// An engine, and what is linked in it.
+struct House {
+    engine: Engine,
+    linker: Linker<Guest>,
 }
 
 /// Why there is no runtime.
@@ -61,17 +69,16 @@ impl Runtime {
     /// Starts the engine; compiles nothing yet.
     pub fn new(settings: RuntimeSettings) -> Result<Runtime, RuntimeError> {
         let engine_error = |error: wasmtime::Error| RuntimeError::Engine(format!("{error:#}"));
-        let engine = new_engine().map_err(engine_error)?;
-        let linker = new_linker(&engine).map_err(engine_error)?;
+        let house = House::new(new_engine()).map_err(engine_error)?;
         let compiler = Compiler::new(settings.compile.clone());
-        let native =
-            NativeCode::new(&engine, settings.cache_dir.clone(), compiler).map_err(RuntimeError::Cache)?;
+        let native = NativeCode::new(&house.engine, settings.cache_dir.clone(), compiler)
+            .map_err(RuntimeError::Cache)?;
         let places = Arc::new(Semaphore::new(settings.instances_max.max(1)));
         let pools = Mutex::default();
         Ok(Runtime {
             inner: Arc::new(RuntimeInner {
-                engine,
-                linker,
+                house,
+                pooled: OnceLock::new(),
                 native,
                 settings,
                 idle: AtomicUsize::new(0),
@@ -102,7 +109,41 @@ impl Runtime {
     }
 }
 
+impl House {
+    fn new(engine: wasmtime::Result<Engine>) -> wasmtime::Result<House> {
+        let engine = engine?;
+        let linker = new_linker(&engine)?;
+        Ok(House { engine, linker })
+    }
+}
+
 impl RuntimeInner {
+    /// The engines a plugin may run in, the better one first. Instances that live for one call are
+    /// pooled where that is possible.
+    pub fn engines_for(&self, kind: PluginKind) -> Vec<&Engine> {
+        let pooled = if kind == PluginKind::Respond { self.pooled() } else { None };
+        pooled.into_iter().chain([&self.house]).map(|house| &house.engine).collect()
+    }
+
+    /// The linker of the engine that a component was made for.
+    pub fn linker_of(&self, component: &Component) -> &Linker<Guest> {
+        let pooled = self.pooled.get().and_then(Option::as_ref);
+        let pooled = pooled.filter(|house| Engine::same(&house.engine, component.engine()));
+        &pooled.unwrap_or(&self.house).linker
+    }
+
+    fn pooled(&self) -> Option<&House> {
+        let make = || match House::new(new_pooled_engine(self.settings.instances_max.max(1))) {
+            Ok(house) => Some(house),
+            Err(error) => {
+                let why = format!("{error:#}");
+                tracing::warn!(why, "there is no pool of instances: each is made from nothing");
+                None
+            }
+        };
+        self.pooled.get_or_init(make).as_ref()
+    }
+
     /// A place for one more instance; where there is none, idle ones make room.
     pub async fn place(&self, deadline: Moment) -> Option<OwnedSemaphorePermit> {
         if let Ok(place) = self.places.clone().try_acquire_owned() {

@@ -6,10 +6,12 @@
 mod blobs;
 mod connect;
 mod files;
+mod http;
 mod log;
 mod progress;
 mod text;
 mod type_imports;
+mod wasi_http;
 
 use std::pin::Pin;
 
@@ -17,6 +19,7 @@ use wasmtime::component::{ComponentNamedList, Lift, Linker, LinkerInstance, Lowe
 use wasmtime::{Engine, StoreContextMut};
 
 use crate::guest::{Guest, pay};
+pub(crate) use wasi_http::Outbound;
 
 /// What a service costs: about 15 of fuel are a nanosecond.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +48,9 @@ pub(crate) fn new_linker(engine: &Engine) -> wasmtime::Result<Linker<Guest>> {
     blobs::link(&mut linker)?;
     files::link(&mut linker)?;
     connect::link(&mut linker)?;
+    http::link(&mut linker)?;
     type_imports::link(&mut linker)?;
+    wasi_http::link(&mut linker)?;
     Ok(linker)
 }
 

@@ -14,7 +14,7 @@ use portway_net::tcp::TcpConnection;
 /// An instance is replaced after so many handles: the guest's side of them is never freed.
 pub(crate) const HANDLES_MAX: u32 = 60_000;
 /// What the writers and slices of one call may hold together.
-const QUOTA_BYTES: usize = 128 << 20;
+pub(crate) const QUOTA_BYTES: usize = 128 << 20;
 
 #[derive(Default)]
 pub(crate) struct Things {

@@ -8,10 +8,13 @@ use portway_model::{
     Attributes, DestinationId, Draft, Failure, InterfaceId, Later, Timestamp, Trouble, code,
 };
 use portway_runtime::{
-    CallError, HttpAnswer, HttpRequest, HttpSource, PollSource, SourceError, SourceItem, StreamSource,
+    CallError, FaultKind, HttpAnswer, HttpRequest, HttpSource, PollSource, Responder, Scheme, SourceError,
+    SourceItem, StreamSource,
 };
 
-use crate::http::ports::{Answer, Decision, Endpoint, Request, RequestIntake};
+use crate::http::ports::{
+    Answer, Answering, Decision, Endpoint, Request, RequestIntake, Respond, RespondError,
+};
 use crate::poll::ports::{Found, PollError, PollIntake, Poller, Query};
 use crate::ports::{Codec, CodecConnection, CodecError, Fate, Finish, Intake, Item, Receipt, Reply};
 
@@ -134,6 +137,44 @@ impl Endpoint for PluginEndpoint {
 
     async fn settle(&self, ticket: Bytes, receipts: Vec<Receipt>) -> Result<Answer, CodecError> {
         Ok(answer_of(self.source.settle(&ticket, receipts_of(receipts)).await?))
+    }
+}
+
+/// A component that answers the requests of one interface itself.
+pub struct PluginResponder {
+    responder: Responder,
+    scheme: Scheme,
+}
+
+impl PluginResponder {
+    /// `scheme` is the listener's.
+    pub fn new(responder: Responder, scheme: Scheme) -> PluginResponder {
+        PluginResponder { responder, scheme }
+    }
+}
+
+impl Respond for PluginResponder {
+    fn respond(&self, request: http::Request<Bytes>) -> Answering<'_> {
+        Box::pin(async { Ok(self.responder.respond(self.scheme, request).await?) })
+    }
+}
+
+impl From<portway_runtime::RespondError> for RespondError {
+    fn from(error: portway_runtime::RespondError) -> RespondError {
+        match error {
+            portway_runtime::RespondError::Fault(fault) => match fault.kind {
+                FaultKind::TimedOut { .. } => RespondError::TimedOut(fault.to_failure()),
+                FaultKind::Trap
+                | FaultKind::OutOfFuel
+                | FaultKind::OutOfMemory
+                | FaultKind::CopyLimit
+                | FaultKind::Lie => RespondError::Failed(fault.to_failure()),
+            },
+            portway_runtime::RespondError::Refused(failure) => RespondError::Failed(failure),
+            error @ portway_runtime::RespondError::Busy => {
+                RespondError::Busy(Failure::new(code::UNAVAILABLE, error.to_string()))
+            }
+        }
     }
 }
 

@@ -19,7 +19,11 @@ use crate::process::{cargo, run};
 const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "plugin";
 const SECTION: &str = "portway:manifest";
-const KINDS: &[&str] = &["transform", "stream-source", "poll-source", "http-source", "sender", "http-sender"];
+const KINDS: &[&str] =
+    &["transform", "stream-source", "poll-source", "http-source", "sender", "http-sender", "respond"];
+
+/// Components that are made for any host, and have no manifest.
+const FOREIGN: &str = "plugin-foreign";
 
 /// Which plugins to build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +40,8 @@ struct Plugin {
     name: String,
     /// What `cargo build` is told to build.
     arguments: Vec<String>,
-    manifest: PathBuf,
+    /// None: it is made for any host of `wasi:http`.
+    manifest: Option<PathBuf>,
     /// Where cargo leaves it, below the profile's folder.
     artifact: String,
 }
@@ -51,7 +56,7 @@ pub fn build(root: &Path, which: Which) -> Result<()> {
     };
     ensure!(!plugins.is_empty(), "there are no plugins to build");
     let contract = contract(root)?;
-    let manifests: Vec<String> =
+    let manifests: Vec<Option<String>> =
         plugins.iter().map(|plugin| manifest(plugin, &contract)).collect::<Result<_>>()?;
 
     add_target(root)?;
@@ -65,7 +70,9 @@ pub fn build(root: &Path, which: Which) -> Result<()> {
     for (plugin, manifest) in plugins.iter().zip(&manifests) {
         let artifact = built.join(&plugin.artifact);
         let mut component = fs::read(&artifact).with_context(|| artifact.display().to_string())?;
-        component.extend_from_slice(&custom_section(SECTION, manifest.as_bytes()));
+        if let Some(manifest) = manifest {
+            component.extend_from_slice(&custom_section(SECTION, manifest.as_bytes()));
+        }
         let file = folder.join(format!("{}.wasm", plugin.name));
         let change = write_if_changed(&file, &component)?;
         println!("{} ({} KiB, {change})", file.display(), component.len() / 1024);
@@ -130,7 +137,7 @@ fn first_party(workspace: &Workspace) -> Result<Vec<Plugin>> {
         plugins.push(Plugin {
             name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             arguments: vec!["--package".into(), package.name.clone()],
-            manifest,
+            manifest: Some(manifest),
             artifact: format!("{}.wasm", target.name.replace('-', "_")),
         });
     }
@@ -148,8 +155,16 @@ fn hostile(root: &Path) -> Result<Vec<Plugin>> {
         let name = manifest.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let arguments = ["--package", "plugin-hostile", "--example", &name].map(String::from).to_vec();
         let artifact = format!("examples/{}.wasm", name.replace('-', "_"));
-        plugins.push(Plugin { name, arguments, manifest, artifact });
+        plugins.push(Plugin { name, arguments, manifest: Some(manifest), artifact });
     }
+    let foreign = |name: &str, target: &[&str], artifact: &str| Plugin {
+        name: name.into(),
+        arguments: ["--package", FOREIGN].iter().chain(target).map(|word| (*word).to_owned()).collect(),
+        manifest: None,
+        artifact: artifact.into(),
+    };
+    plugins.push(foreign("foreign-respond", &["--lib"], "foreign_respond.wasm"));
+    plugins.push(foreign("quotes", &["--example", "quotes"], "examples/quotes.wasm"));
     plugins.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(plugins)
 }
@@ -165,16 +180,17 @@ fn contract(root: &Path) -> Result<String> {
 }
 
 /// Reads a manifest and checks what would otherwise be found out when it is loaded.
-fn manifest(plugin: &Plugin, contract: &str) -> Result<String> {
-    let path = plugin.manifest.display();
-    let text = fs::read_to_string(&plugin.manifest).with_context(|| path.to_string())?;
+fn manifest(plugin: &Plugin, contract: &str) -> Result<Option<String>> {
+    let Some(manifest) = &plugin.manifest else { return Ok(None) };
+    let path = manifest.display();
+    let text = fs::read_to_string(manifest).with_context(|| path.to_string())?;
     let get = |key: &str| top_level(&text, key).with_context(|| format!("{path}: `{key}` is missing"));
     let (name, kind, built_for) = (get("name")?, get("kind")?, get("contract")?);
     let expected = format!("portway:{}", plugin.name);
     ensure!(name == expected, "{path}: name is `{name}`, its folder says `{expected}`");
     ensure!(KINDS.contains(&kind), "{path}: kind `{kind}` is not one of {}", KINDS.join(", "));
     ensure!(built_for == contract, "{path}: contract is `{built_for}`, `wit/` is `{contract}`");
-    Ok(text)
+    Ok(Some(text))
 }
 
 /// A string above the first table. Enough for the few keys needed here, and spares every

@@ -2,8 +2,8 @@
 
 use plugin_hostile::{Deed, Settings, act, tell_time, trap};
 use portway_sdk::{
-    Body, Call, Context, Failure, Message, Output, Problem, Transform, TransformVerdict, Trouble, progress,
-    transform_each,
+    Body, Call, Context, Failure, Message, Output, Problem, Transform, TransformVerdict, Trouble, http,
+    progress, transform_each,
 };
 
 /// One destination's.
@@ -28,6 +28,8 @@ impl Transform for Hostile {
                 output.with_attribute("mine", "kept").into()
             }
             Deed::TellTime => TransformVerdict::deliver(tell_time()),
+            Deed::Ask => ask(message)?,
+            Deed::AskAll => ask_all(),
             Deed::SeveralOutputs => TransformVerdict::Deliver(vec![Output::new("one"), Output::new("two")]),
             _ => TransformVerdict::Pass,
         })
@@ -59,6 +61,28 @@ impl Transform for Hostile {
         }
         Ok(verdicts)
     }
+}
+
+/// What is not answered may work later; what is denied never does.
+fn ask(message: Message) -> Result<TransformVerdict, Problem> {
+    let url = message.body.text()?.into_owned();
+    match http::send(http::Request::get(url).with_header("accept", "text/plain")) {
+        Ok(answer) => Ok(TransformVerdict::deliver(format!("{} {}", answer.status, answer.body.text()?))),
+        Err(error @ http::Error::Denied(_)) => Err(Problem::quarantine("denied", error.to_string())),
+        Err(error) => Err(Problem::retry("not-answered", error.to_string())),
+    }
+}
+
+fn ask_all() -> TransformVerdict {
+    let request = |number: u32| {
+        let request = http::Request::post(format!("api:/{number}"), Vec::new());
+        http::Request { content: http::Content::OfMessage, ..request }
+    };
+    let told = http::send_all((1..=3).map(request).collect()).into_iter().map(|outcome| match outcome {
+        Ok(answer) => answer.status.to_string(),
+        Err(error) => error.to_string(),
+    });
+    TransformVerdict::deliver(told.collect::<Vec<_>>().join(","))
 }
 
 impl Hostile {

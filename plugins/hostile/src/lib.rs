@@ -57,6 +57,10 @@ pub enum Deed {
     SeveralOutputs,
     /// Says what time it is and what chance brings, which a pure plugin should not be able to know.
     TellTime,
+    /// Asks the URL that is the message; the answer is the output.
+    Ask,
+    /// Asks the slot `api` three times at once, with the message as the body.
+    AskAll,
     // Of senders.
     SentAfterUntried,
     /// Says that the message arrived, then traps.

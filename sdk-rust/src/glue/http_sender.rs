@@ -4,11 +4,9 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 
 use crate::glue::convert::{self, Clock};
-use crate::glue::services::portway::host::http as wit_http;
+use crate::glue::http;
 use crate::glue::services::portway::plugin::types as wit;
-use crate::{
-    HttpError, HttpReply, HttpSender, Plan, RequestContent, Response, SendVerdict, judge_each, prepare_each,
-};
+use crate::{HttpReply, HttpSender, Plan, SendVerdict, judge_each, prepare_each};
 use bindings::exports::portway::plugin::http_sender as exported;
 use bindings::portway::plugin::sender as wit_sender;
 
@@ -70,45 +68,15 @@ fn plan_out(plan: Plan, index: u32) -> exported::Plan {
         Plan::Ask(ask) => ask,
         Plan::Decided(decided) => return exported::Plan::Decided(verdict(decided)),
     };
-    let content = match ask.request.content {
-        RequestContent::None => wit_http::Content::None,
-        RequestContent::OfMessage => wit_http::Content::OfMessage(index),
-        RequestContent::Body(body) => match convert::body_out(body) {
-            Ok(body) => wit_http::Content::Body(body),
-            Err(later) => return exported::Plan::Decided(wit_sender::Verdict::Retry(later)),
-        },
-    };
-    let request = wit_http::Request {
-        method: ask.request.method,
-        url: ask.request.url,
-        headers: ask.request.headers,
-        content,
-        timeout_ms: ask.request.timeout_ms,
+    let request = match http::request_out(ask.request, index) {
+        Ok(request) => request,
+        Err(later) => return exported::Plan::Decided(wit_sender::Verdict::Retry(later)),
     };
     exported::Plan::Ask(exported::Ask { request, ticket: ask.ticket })
 }
 
 fn reply(reply: exported::Reply) -> HttpReply {
-    let outcome = match reply.outcome {
-        Ok(response) => Ok(Response {
-            status: response.status,
-            headers: response.headers,
-            body: convert::body_in(response.body),
-        }),
-        Err(error) => Err(http_error(error)),
-    };
-    HttpReply { outcome, ticket: reply.ticket }
-}
-
-fn http_error(error: wit_http::Error) -> HttpError {
-    match error {
-        wit_http::Error::Denied(text) => HttpError::Denied(text),
-        wit_http::Error::Timeout => HttpError::Timeout,
-        wit_http::Error::Unreachable(text) => HttpError::Unreachable(text),
-        wit_http::Error::TooLarge => HttpError::TooLarge,
-        wit_http::Error::Invalid(text) => HttpError::Invalid(text),
-        wit_http::Error::Other(text) => HttpError::Other(text),
-    }
+    HttpReply { outcome: http::outcome_in(reply.outcome), ticket: reply.ticket }
 }
 
 fn verdict(verdict: SendVerdict) -> wit_sender::Verdict {

@@ -3,6 +3,7 @@
 //! Fields are moved, never copied: what this costs is a walk over the messages of a call.
 
 pub mod convert;
+pub mod http;
 pub mod http_sender;
 pub mod http_source;
 pub mod poll_source;

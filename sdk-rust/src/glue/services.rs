@@ -7,7 +7,6 @@ wit_bindgen::generate!({
         world shared {
             include portway:plugin/services@0.1.0;
             import portway:plugin/types@0.1.0;
-            import portway:host/http@0.1.0;
         }
     ",
     world: "portway:sdk/shared",

@@ -12,6 +12,7 @@ use crate::log::Level;
 use crate::testing::folder::{self, Folder};
 use crate::testing::{Event, PeerRead, PeerScript, Stage, with_stage};
 use crate::text::Error as TextError;
+use crate::{HttpError, Request, RequestContent, Response};
 
 /// Bytes of one read and names of one scan at most, as in the host.
 const READ_BYTES_MAX: u32 = 1 << 20;
@@ -181,6 +182,33 @@ impl Drop for Connection {
             note(Event::Close);
         }
     }
+}
+
+pub fn http_send(request: Request) -> Result<Response, HttpError> {
+    let body = match request.content {
+        RequestContent::None => Some(Vec::new()),
+        RequestContent::OfMessage => None,
+        RequestContent::Body(body) => {
+            Some(body.into_bytes().map_err(|error| HttpError::Other(error.to_string()))?)
+        }
+    };
+    with_stage(|stage| {
+        let is_meant = |name: &str| match request.url.strip_prefix(name) {
+            Some(rest) => name.contains("://") || rest.starts_with(":/"),
+            None => false,
+        };
+        let granted = stage.apis.iter_mut().find(|(name, _)| is_meant(name));
+        let Some((_, answers)) = granted else {
+            return Err(HttpError::Denied("no API of this name is granted".into()));
+        };
+        let (method, url, headers) = (request.method, request.url, request.headers);
+        stage.events.push(Event::Ask { method, url, headers, body });
+        answers.pop_front().unwrap_or(Err(HttpError::Timeout))
+    })
+}
+
+pub fn http_send_all(requests: Vec<Request>) -> Vec<Result<Response, HttpError>> {
+    requests.into_iter().map(http_send).collect()
 }
 
 pub fn clock_now_ms() -> u64 {

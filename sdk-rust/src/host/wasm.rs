@@ -2,14 +2,17 @@
 //!
 //! Has the same names as `host/native.rs`.
 
+use std::cell::Cell;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::blobs::Error as BlobError;
 use crate::connect::Error as ConnectError;
 use crate::files::{Entry, Error as FileError, Move, OnExists};
+use crate::glue::http as glue_http;
 use crate::glue::services::portway::host as wit;
 use crate::log::Level;
 use crate::text::Error as TextError;
+use crate::{HttpError, Request, Response};
 
 /// Bytes that stay in the host.
 #[derive(Debug)]
@@ -76,7 +79,13 @@ pub fn log_notice(code: &str, text: &str) {
     wit::log::notice(code, text);
 }
 
+thread_local! {
+    /// The message at hand.
+    static BEGUN: Cell<u32> = const { Cell::new(0) };
+}
+
 pub fn progress_begin(index: u32) {
+    BEGUN.set(index);
     wit::progress::begin(index);
 }
 
@@ -134,6 +143,33 @@ fn connect_error(error: wit::connect::Error) -> ConnectError {
         wit::connect::Error::Closed => ConnectError::Closed,
         wit::connect::Error::Other(text) => ConnectError::Other(text),
     }
+}
+
+pub fn http_send(request: Request) -> Result<Response, HttpError> {
+    let request = request_out(request)?;
+    glue_http::outcome_in(wit::http::send(request))
+}
+
+/// Where one cannot be handed over, the others are asked all the same.
+pub fn http_send_all(requests: Vec<Request>) -> Vec<Result<Response, HttpError>> {
+    let made: Vec<_> = requests.into_iter().map(request_out).collect();
+    let (mut outcomes, mut asked) = (Vec::with_capacity(made.len()), Vec::with_capacity(made.len()));
+    for request in made {
+        outcomes.push(request.map(|request| asked.push(request)).err());
+    }
+    let mut answers = wit::http::send_all(asked).into_iter();
+    let outcome = |error: Option<HttpError>| match error {
+        Some(error) => Err(error),
+        None => match answers.next() {
+            Some(answer) => glue_http::outcome_in(answer),
+            None => Err(HttpError::Other("the host gave no answer".into())),
+        },
+    };
+    outcomes.into_iter().map(outcome).collect()
+}
+
+fn request_out(request: Request) -> Result<wit::http::Request, HttpError> {
+    glue_http::request_out(request, BEGUN.get()).map_err(|later| HttpError::Other(later.failure.text))
 }
 
 /// An open file.

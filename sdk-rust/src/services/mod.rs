@@ -5,6 +5,7 @@ pub mod blobs;
 pub mod clock;
 pub mod connect;
 pub mod files;
+pub mod http;
 pub mod log;
 pub mod progress;
 pub mod text;

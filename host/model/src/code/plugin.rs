@@ -206,7 +206,14 @@ codes! {
     /// No rule of the table holds, and nothing is said of the rest.
     NO_RULE = "no-rule";
 
-    // The HTTP sender.
+// The look-up.
+
+    /// The API that is asked has nothing for the message.
+    NOT_FOUND = "not-found";
+    /// The API answered with what cannot be used.
+    BAD_ANSWER = "bad-answer";
+
+        // The HTTP sender.
 
     /// Stands for every status of a web service: the code itself is the number.
     HTTP_STATUS = "http-status";

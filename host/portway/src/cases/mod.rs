@@ -158,24 +158,23 @@ async fn run_case(
 
 /// What a case says of a destination that is not there would have no effect.
 fn check_names(case: &CaseFile, interface: &InterfaceSettings) -> anyhow::Result<()> {
-    let of_settings = case.settings.iter().filter_map(|settings| settings.destination.as_ref());
-    for name in of_settings.chain(case.answer.iter().map(|answer| &answer.destination)) {
-        if !interface.destinations.iter().any(|destination| destination.name.value == name.value) {
+    let of_settings =
+        case.settings.iter().map(|settings| (settings.destination.as_ref(), settings.transform));
+    let of_answers = case.answer.iter().map(|answer| (answer.destination.as_ref(), answer.transform));
+    for (destination, transform) in of_settings.chain(of_answers) {
+        let Some(name) = destination else {
+            anyhow::ensure!(transform.is_none(), "what is said of a transform names no destination");
+            continue;
+        };
+        let Some(found) = interface.destinations.iter().find(|one| one.name.value == name.value) else {
             anyhow::bail!(
                 "{}: interface `{}` has no destination `{}`",
                 name.place,
                 interface.name,
                 name.value
             );
-        }
-    }
-    for settings in &case.settings {
-        let Some(number) = settings.transform else { continue };
-        let Some(name) = &settings.destination else {
-            anyhow::bail!("settings of a transform name no destination");
         };
-        let of = interface.destinations.iter().find(|one| one.name.value == name.value);
-        if of.is_some_and(|destination| destination.transform.len() < number as usize) {
+        if let Some(number) = transform.filter(|number| found.transform.len() < *number as usize) {
             anyhow::bail!("{}: destination `{}` has no transform {number}", name.place, name.value);
         }
     }

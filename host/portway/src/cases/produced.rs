@@ -1,7 +1,7 @@
 //! What comes out of a case, as the files that are compared.
 //!
 //! `source.txt` says what the source found; each destination has a folder with `verdict.txt`,
-//! its outputs, and the requests an HTTP sender makes where the case states answers.
+//! its outputs, and the requests that its plugins make where the case states answers.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -33,9 +33,10 @@ pub(super) async fn produce(
 ) -> anyhow::Result<Produced> {
     let mut produced = Produced::new();
     let mut said = String::new();
+    let mut of_source = Answers::of_source(case);
     let (mut messages, mut count) = (Vec::new(), 0_usize);
     for input in inputs {
-        for found in rehearsal.receive(interface, case, input).await? {
+        for found in rehearsal.receive(interface, case, input, &mut of_source).await? {
             match found {
                 Found::Message(draft) => {
                     let draft = laid_over(draft, case)?;
@@ -53,10 +54,13 @@ pub(super) async fn produce(
         }
     }
     produced.insert("source".to_owned(), text_file(said));
+    let asked = of_source.take_asked(None);
+    if of_source.are_stated_for(None) {
+        insert_requests(&mut produced, "source-", &asked);
+    }
     for destination in &interface.destinations {
         let name = destination.name.value.as_str();
         let mut answers = Answers::of(case, name);
-        let has_answers = case.answer.iter().any(|answer| answer.destination.value.as_str() == name);
         let (mut verdicts, mut outputs, mut requests) = (String::new(), Vec::new(), Vec::new());
         for message in &messages {
             let passed = rehearsal.pass(interface, destination, case, message.clone(), &mut answers).await?;
@@ -64,17 +68,17 @@ pub(super) async fn produce(
             if matches!(passed.ended, Ended::Delivered(_) | Ended::Routed(..)) {
                 outputs.extend(passed.outputs.iter().map(|output| output.body.to_vec()));
             }
-            requests.extend(passed.asked.filter(|_| has_answers).map(|asked| request_text(&asked)));
+            for (number, step) in (1..).zip(passed.steps) {
+                requests.extend(step.asked.into_iter().filter(|_| answers.are_stated_for(Some(number))));
+            }
+            requests.extend(passed.asked.filter(|_| answers.are_stated_for(None)));
         }
         produced.insert(format!("{name}/verdict"), text_file(verdicts));
         for (number, bytes) in outputs.iter().enumerate() {
-            let path = numbered(name, "output", number, outputs.len());
+            let path = numbered(&format!("{name}/"), "output", number, outputs.len());
             produced.insert(path, File { ending: ending_of(bytes), bytes: bytes.clone() });
         }
-        for (number, bytes) in requests.iter().enumerate() {
-            let path = numbered(name, "request", number, requests.len());
-            produced.insert(path, File { ending: "http", bytes: bytes.clone() });
-        }
+        insert_requests(&mut produced, &format!("{name}/"), &requests);
     }
     Ok(produced)
 }
@@ -83,11 +87,18 @@ fn text_file(text: String) -> File {
     File { ending: "txt", bytes: text.into_bytes() }
 }
 
+fn insert_requests(produced: &mut Produced, before: &str, requests: &[Asked]) {
+    for (number, asked) in requests.iter().enumerate() {
+        let path = numbered(before, "request", number, requests.len());
+        produced.insert(path, File { ending: "http", bytes: request_text(asked) });
+    }
+}
+
 /// `output` where there is one, `output-1` and so on where there are several.
-fn numbered(destination: &str, what: &str, number: usize, count: usize) -> String {
+fn numbered(before: &str, what: &str, number: usize, count: usize) -> String {
     match count {
-        1 => format!("{destination}/{what}"),
-        _ => format!("{destination}/{what}-{}", number + 1),
+        1 => format!("{before}{what}"),
+        _ => format!("{before}{what}-{}", number + 1),
     }
 }
 
@@ -141,6 +152,7 @@ pub(crate) fn not_a_message(found: &Found) -> String {
         Found::Refused(failure) => format!("refused: {}", plain(&failure.to_string())),
         Found::Control => "a part of the protocol without a message".to_owned(),
         Found::Answered { status, text } => format!("answered with {status}: {}", plain(text)),
+        Found::Responded { status, text } => format!("responded with {status}: {}", plain(text)),
         Found::Failed(text) => format!("failed: {}", plain(text)),
     }
 }
@@ -186,7 +198,7 @@ mod tests {
     fn outputs_are_named_by_what_they_hold() {
         let endings = [&b"MSH|"[..], b" {\"a\":1}", b"[1", b"a,b\n", b"\xff"].map(ending_of);
         assert_eq!(endings, ["hl7", "json", "txt", "txt", "bin"]);
-        assert_eq!(numbered("api", "output", 0, 1), "api/output");
-        assert_eq!(numbered("api", "output", 1, 2), "api/output-2");
+        assert_eq!(numbered("api/", "output", 0, 1), "api/output");
+        assert_eq!(numbered("api/", "output", 1, 2), "api/output-2");
     }
 }

@@ -7,6 +7,7 @@ use anyhow::{anyhow, bail};
 use bytes::Bytes;
 use portway_config::{CaseFile, InterfaceSettings};
 use portway_model::{Attributes, Draft, Envelope};
+use portway_runtime::Asked;
 use serde::Serialize;
 
 use super::{open, show};
@@ -22,9 +23,10 @@ const SHOWN_BYTES_MAX: usize = 64 << 10;
 /// Takes a message through an interface and shows every step.
 ///
 /// FILE is what the source receives: a message of HL7 for `mllp` (its frame is put around it),
-/// a body or a whole request in a `.http` file for `http`, bytes as they come for `tcp`, a body
-/// for any other. It goes through the real plugins; nothing is stored and nothing is sent. Of an
-/// HTTP sender it is shown what it would ask for. Ends with 1 when a message would not arrive.
+/// a body or a whole request in a `.http` file for `http` and for a component that answers itself,
+/// bytes as they come for `tcp`, a body for any other. It goes through the real plugins; nothing is
+/// stored and nothing is sent. Of an HTTP sender it is shown what it would ask for. Ends with 1
+/// when a message would not arrive.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -45,6 +47,8 @@ pub struct Args {
 struct Trial {
     interface: String,
     source: Option<String>,
+    /// What its plugin would ask of web services.
+    requests: Vec<String>,
     found: Vec<FoundView>,
     /// What the source's plugin said beside it.
     said: Vec<String>,
@@ -56,6 +60,8 @@ struct FoundView {
     /// None: it is no message, and `text` says what it is.
     message: Option<MessageView>,
     text: Option<String>,
+    /// It was answered by a component that stores nothing: that is its end.
+    responded: bool,
     destinations: Vec<DestinationView>,
 }
 
@@ -92,6 +98,8 @@ struct StepView {
     transform: String,
     /// None: the message goes on.
     verdict: Option<String>,
+    /// What it would ask of web services.
+    requests: Vec<String>,
     outputs: Vec<OutputView>,
 }
 
@@ -119,14 +127,16 @@ pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
     case.clock.0 = now().0;
     let stage = Stage::new(&project)?;
     let mut rehearsal = stage.rehearse(&project, &catalog);
-    let all = rehearsal.receive(interface, &case, &input).await?;
+    let mut answers = Answers::of_source(&case);
+    let all = rehearsal.receive(interface, &case, &input, &mut answers).await?;
+    let requests = answers.take_asked(None).iter().map(shown_request).collect();
     let said = rehearsal.take_said();
     let mut found = Vec::with_capacity(all.len());
     for (number, one) in all.iter().enumerate() {
         found.push(try_found(&args, interface, &case, (number, one), &mut rehearsal).await?);
     }
     let source = interface.source.as_ref().map(|source| source.plugin.value.to_string());
-    let trial = Trial { interface: args.interface, source, found, said };
+    let trial = Trial { interface: args.interface, source, requests, found, said };
     output.data(&trial, show_trial)?;
     Ok(if trial.arrives() { Exit::Done } else { Exit::Failed })
 }
@@ -140,7 +150,8 @@ async fn try_found(
 ) -> anyhow::Result<FoundView> {
     let Found::Message(draft) = found else {
         let text = Some(not_a_message(found));
-        return Ok(FoundView { message: None, text, destinations: Vec::new() });
+        let responded = matches!(found, Found::Responded { .. });
+        return Ok(FoundView { message: None, text, responded, destinations: Vec::new() });
     };
     let message = Some(message_view(draft));
     let mut destinations = Vec::new();
@@ -157,7 +168,7 @@ async fn try_found(
         let sender = destination.sender.as_ref().map(|sender| sender.plugin.value.to_string());
         destinations.push(destination_view(name, sender, passed, rehearsal.take_said()));
     }
-    Ok(FoundView { message, text: None, destinations })
+    Ok(FoundView { message, text: None, responded: false, destinations })
 }
 
 fn message_view(draft: &Draft) -> MessageView {
@@ -180,6 +191,7 @@ fn destination_view(
     let step = |step: &crate::wiring::rehearsal::Step| StepView {
         transform: step.plugin.clone(),
         verdict: step.ended.as_ref().map(ToString::to_string),
+        requests: step.asked.iter().map(shown_request).collect(),
         outputs: step.outputs.iter().map(output_view).collect(),
     };
     let arrives = matches!(passed.ended, Ended::Delivered(_) | Ended::Routed(..) | Ended::Filtered(_));
@@ -187,11 +199,15 @@ fn destination_view(
         destination: name.to_owned(),
         steps: passed.steps.iter().map(step).collect(),
         sender,
-        request: passed.asked.as_ref().map(|asked| text_of(&request_text(asked))),
+        request: passed.asked.as_ref().map(shown_request),
         verdict: passed.ended.to_string(),
         arrives,
         said,
     }
+}
+
+fn shown_request(asked: &Asked) -> String {
+    text_of(&request_text(asked))
 }
 
 fn output_view(output: &Envelope) -> OutputView {
@@ -225,7 +241,7 @@ impl Trial {
     fn arrives(&self) -> bool {
         let all = |found: &FoundView| {
             let is_good = found.message.as_ref().is_some_and(|message| message.doubt.is_none());
-            is_good && found.destinations.iter().all(|destination| destination.arrives)
+            found.responded || is_good && found.destinations.iter().all(|destination| destination.arrives)
         };
         !self.found.is_empty() && self.found.iter().all(all)
     }
@@ -235,6 +251,7 @@ fn show_trial(trial: &Trial) -> String {
     let mut text = String::new();
     let source = trial.source.as_deref().unwrap_or("none, only routes lead here");
     let _ = writeln!(text, "source {source}");
+    trial.requests.iter().for_each(|request| show_text(&mut text, "    > ", request));
     show_said(&mut text, "  ", &trial.said);
     if trial.found.is_empty() {
         text.push_str("  finds nothing\n");
@@ -272,6 +289,7 @@ fn show_destination(text: &mut String, destination: &DestinationView) {
     let _ = writeln!(text, "destination {}", destination.destination);
     for step in &destination.steps {
         let _ = writeln!(text, "  {}: {}", step.transform, step.verdict.as_deref().unwrap_or("goes on"));
+        step.requests.iter().for_each(|request| show_text(text, "    > ", request));
         for output in &step.outputs {
             if let Some(key) = &output.key {
                 let _ = writeln!(text, "    key {key}");

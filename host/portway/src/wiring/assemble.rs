@@ -164,7 +164,8 @@ async fn destination(
                 | PluginKind::Transform
                 | PluginKind::StreamSource
                 | PluginKind::PollSource
-                | PluginKind::HttpSource => Target::Sender(plugin.sender(opening)?),
+                | PluginKind::HttpSource
+                | PluginKind::Respond => Target::Sender(plugin.sender(opening)?),
             }
         }
         (None, Some(target)) => Target::Route(target),

@@ -124,7 +124,13 @@ impl PluginCatalog {
 fn fits(kind: PluginKind, role: Role) -> bool {
     match role {
         Role::Source => {
-            matches!(kind, PluginKind::StreamSource | PluginKind::PollSource | PluginKind::HttpSource)
+            matches!(
+                kind,
+                PluginKind::StreamSource
+                    | PluginKind::PollSource
+                    | PluginKind::HttpSource
+                    | PluginKind::Respond
+            )
         }
         Role::Transform => kind == PluginKind::Transform,
         Role::Sender => matches!(kind, PluginKind::Sender | PluginKind::HttpSender),
@@ -184,6 +190,11 @@ impl Catalog for PluginCatalog {
         }
     }
 
+    fn responds(&self, source: &SourceSettings) -> bool {
+        let found = self.find(Role::Source, source.plugin.value.as_str());
+        found.is_ok_and(|component| component.manifest.kind == PluginKind::Respond)
+    }
+
     fn check_use(&self, role: Role, plugin_use: &PluginUse) -> Vec<Problem> {
         match self.find(role, plugin_use.plugin.value.as_str()) {
             Ok(component) => {
@@ -199,19 +210,20 @@ impl Catalog for PluginCatalog {
 /// A listener where there must be one, and nothing that has no effect.
 fn check_listener(kind: PluginKind, source: &SourceSettings) -> Vec<Problem> {
     let place = &source.plugin.place;
-    let listens = matches!(kind, PluginKind::StreamSource | PluginKind::HttpSource);
+    let is_http = matches!(kind, PluginKind::HttpSource | PluginKind::Respond);
+    let listens = is_http || kind == PluginKind::StreamSource;
     let mut problems = Vec::new();
     if listens && source.listen.is_none() {
         let text = format!("source `{}` has no address to listen on", source.plugin.value);
         let hint = "add such as `listen = \"127.0.0.1:2575\"`";
         problems.push(Problem::new(place.clone(), code::NO_LISTENER, text).hint(hint));
     }
-    let is_http = kind == PluginKind::HttpSource;
     let unused = [
         ("listen", !listens && source.listen.is_some()),
         ("tls", !listens && source.tls.is_some()),
         ("allow", !listens && !source.allow.is_empty()),
         ("path", !is_http && source.path.is_some()),
+        ("methods", !is_http && source.methods.is_some()),
         ("auth", !is_http && source.auth.is_some()),
     ];
     for (option, _) in unused.into_iter().filter(|(_, is_unused)| *is_unused) {
@@ -238,7 +250,7 @@ fn check_grants(manifest: &Manifest, plugin_use: &PluginUse) -> Vec<Problem> {
     }
     for (name, grant) in &plugin_use.grants {
         let place: &Place = &grant.place;
-        match manifest.slot(name.as_str()) {
+        match manifest.takes(name.as_str()) {
             None => {
                 let known: Vec<_> = manifest.slots.iter().map(|slot| slot.name.as_str()).collect();
                 let text = format!("plugin `{}` has no slot `{name}`", plugin.value);
@@ -248,11 +260,9 @@ fn check_grants(manifest: &Manifest, plugin_use: &PluginUse) -> Vec<Problem> {
                 };
                 problems.push(Problem::new(place.clone(), code::GRANT_WITHOUT_SLOT, text).hint(hint));
             }
-            Some(slot) if slot.kind != kind_of(&grant.value) => {
-                let text = format!(
-                    "slot `{name}` of plugin `{}` takes a grant of type `{}`",
-                    plugin.value, slot.kind
-                );
+            Some(kind) if kind != kind_of(&grant.value) => {
+                let text =
+                    format!("slot `{name}` of plugin `{}` takes a grant of type `{kind}`", plugin.value);
                 problems.push(Problem::new(place.clone(), code::GRANT_WRONG_TYPE, text));
             }
             Some(_) => {}

@@ -27,13 +27,21 @@ pub fn find(role: Role, name: &str) -> FirstParty {
     }
 }
 
-/// `mllp-source` is written `mllp` where a source stands; a transform is written as its file.
+/// `mllp-source` is written `mllp` where a source stands; a transform is written as its file, and so
+/// is a component that responds.
 fn name_in(file: &'static str, role: Role) -> Option<&'static str> {
     match role {
-        Role::Source => file.strip_suffix("-source"),
+        Role::Source => file.strip_suffix("-source").or_else(|| responds(file).then_some(file)),
         Role::Sender => file.strip_suffix("-sender"),
-        Role::Transform => (!file.ends_with("-source") && !file.ends_with("-sender")).then_some(file),
+        Role::Transform => {
+            let is_other = file.ends_with("-source") || file.ends_with("-sender") || responds(file);
+            (!is_other).then_some(file)
+        }
     }
+}
+
+fn responds(file: &str) -> bool {
+    file.starts_with("respond-")
 }
 
 #[cfg(test)]
@@ -42,10 +50,19 @@ mod tests {
 
     #[test]
     fn one_name_means_another_plugin_in_another_role() {
-        assert_eq!(names(Role::Source), ["file", "http", "mllp", "schedule", "tcp"]);
+        assert_eq!(names(Role::Source), ["file", "http", "mllp", "schedule", "tcp", "respond-hello"]);
         assert_eq!(
             names(Role::Transform),
-            ["csv-to-json", "filter", "hl7-to-json", "json-map", "json-to-csv", "oru-to-json", "route"]
+            [
+                "csv-to-json",
+                "filter",
+                "hl7-to-json",
+                "json-map",
+                "json-to-csv",
+                "look-up",
+                "oru-to-json",
+                "route"
+            ]
         );
         assert_eq!(names(Role::Sender), ["file", "http", "mllp", "tcp"]);
         assert!(matches!(find(Role::Transform, "http"), FirstParty::Unknown));

@@ -75,6 +75,7 @@ async fn of_use(
         PluginKind::PollSource => {
             check(loaded.poll_source(opening), async |opened| opened.check().await).await
         }
+        PluginKind::Respond => check(loaded.responder(opening, 0), async |opened| opened.check().await).await,
         PluginKind::HttpSource => {
             check(loaded.http_source(opening), async |opened| opened.check().await).await
         }

@@ -206,6 +206,7 @@ mod tests {
             slots: Vec::new(),
             limits: Default::default(),
             settings: schema.parse().unwrap(),
+            is_assumed: false,
         };
         let place = Place::of_file("a.toml");
         let plugin_use = PluginUse {

@@ -2,7 +2,7 @@
 //!
 //! Everything that can fail is done by [`bind`], before the engine runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,16 @@ use portway_config::{
 use portway_engine::EngineHandle;
 use portway_model::{DestinationId, InterfaceId};
 use portway_net::listen::{ListenSettings, Listener, TlsFiles};
-use portway_runtime::PluginKind;
-use portway_sources::adapters::{EngineIntake, EnginePollIntake, PluginCodec, PluginEndpoint, PluginPoller};
+use portway_runtime::{Opening, Plugin, PluginKind, Scheme as RequestScheme};
+use portway_sources::adapters::{
+    EngineIntake, EnginePollIntake, PluginCodec, PluginEndpoint, PluginPoller, PluginResponder,
+};
 use portway_sources::http::{
-    Auth, HttpDriver, HttpHandle, KeptRefusals, Route, RoutePath, Scheme, Signature,
+    Auth, HttpDriver, HttpHandle, KeptRefusals, Methods, Route, RoutePath, Scheme, Serves, Signature,
 };
 use portway_sources::poll::{PollDriver, PollHandle, PollLimits, PollStatus};
 use portway_sources::{Budget, Counters, Driver, DriverHandle, Refusal, SourceLimits, SourceStatus};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -63,14 +66,21 @@ struct BoundPoll {
 struct BoundWeb {
     listener: Listener,
     sources: Vec<WebSource>,
+    /// One of them answers requests itself.
+    responds: bool,
 }
 
 struct WebSource {
     own: Own,
-    endpoint: PluginEndpoint,
+    serves: WebServes,
     path: RoutePath,
-    methods: Vec<String>,
+    methods: Methods,
     auth: Option<Auth>,
+}
+
+enum WebServes {
+    Source(PluginEndpoint),
+    Component(Arc<PluginResponder>),
 }
 
 /// What is seen of an interface's source.
@@ -105,6 +115,7 @@ pub async fn bind(
 ) -> Result<Bound, StartError> {
     let mut bound = Bound { streams: Vec::new(), polls: Vec::new(), web: Vec::new() };
     let mut web_by_address: BTreeMap<SocketAddr, usize> = BTreeMap::new();
+    let responding = responding(project, plugins).await?;
     for (index, interface) in project.interfaces.iter().enumerate() {
         let Some(settings) = &interface.source else { continue };
         let (name, plugin_use) = (interface.name.as_str(), settings.plugin_use());
@@ -123,20 +134,22 @@ pub async fn bind(
                 let destinations = destinations(interface, names);
                 bound.polls.push(BoundPoll { own, poller, destinations });
             }
-            PluginKind::HttpSource => {
-                let endpoint = PluginEndpoint::new(plugin.http_source(opening).map_err(AssembleError::from)?);
-                let source = web_source(own, endpoint, settings);
+            kind @ (PluginKind::HttpSource | PluginKind::Respond) => {
+                let source = web_source(own, serves(&plugin, opening, settings)?, settings);
                 let address = settings.listen.as_ref().map(|listen| listen.value);
                 let shared = address.and_then(|address| web_by_address.get(&address).copied());
                 if let Some(web) = shared.and_then(|at| bound.web.get_mut(at)) {
                     web.sources.push(source);
                     continue;
                 }
-                let listener = listen(name, settings, threads)?;
+                let responds =
+                    kind == PluginKind::Respond || address.is_some_and(|one| responding.contains(&one));
+                let on = if responds { threads.responders() } else { threads.sources() };
+                let listener = listen(name, settings, threads, on)?;
                 if let Some(address) = address.filter(|address| address.port() != 0) {
                     web_by_address.insert(address, bound.web.len());
                 }
-                bound.web.push(BoundWeb { listener, sources: vec![source] });
+                bound.web.push(BoundWeb { listener, sources: vec![source], responds });
             }
             // Other kinds refuse to be opened as a source.
             PluginKind::StreamSource
@@ -144,7 +157,8 @@ pub async fn bind(
             | PluginKind::Sender
             | PluginKind::HttpSender => {
                 let codec = PluginCodec::new(plugin.stream_source(opening).map_err(AssembleError::from)?);
-                bound.streams.push(BoundStream { own, listener: listen(name, settings, threads)?, codec });
+                let listener = listen(name, settings, threads, threads.sources())?;
+                bound.streams.push(BoundStream { own, listener, codec });
             }
         }
     }
@@ -156,7 +170,46 @@ fn destinations(interface: &InterfaceSettings, names: &Names) -> Vec<Destination
     interface.destinations.iter().filter_map(|one| of(one.name.value.as_str())).collect()
 }
 
-fn listen(interface: &str, settings: &SourceSettings, threads: &Threads) -> Result<Listener, StartError> {
+/// Where components listen that answer requests themselves.
+async fn responding(
+    project: &Project,
+    plugins: &mut Plugins<'_>,
+) -> Result<BTreeSet<SocketAddr>, AssembleError> {
+    let mut addresses = BTreeSet::new();
+    for settings in project.interfaces.iter().filter_map(|interface| interface.source.as_ref()) {
+        let plugin = plugins.load(Role::Source, settings.plugin.value.as_str()).await?;
+        if plugin.kind() == PluginKind::Respond {
+            let address = settings.listen.as_ref().map(|listen| listen.value);
+            addresses.extend(address.filter(|address| address.port() != 0));
+        }
+    }
+    Ok(addresses)
+}
+
+/// What takes the requests; a component gets a fresh instance for each, unless the project says
+/// otherwise.
+fn serves(
+    plugin: &Plugin,
+    mut opening: Opening,
+    settings: &SourceSettings,
+) -> Result<WebServes, AssembleError> {
+    if plugin.kind() == PluginKind::HttpSource {
+        return Ok(WebServes::Source(PluginEndpoint::new(plugin.http_source(opening)?)));
+    }
+    if settings.isolation.is_none() {
+        opening.isolation = portway_runtime::Isolation::Call;
+    }
+    let scheme = if settings.tls.is_some() { RequestScheme::Https } else { RequestScheme::Http };
+    let responder = plugin.responder(opening, settings.response_bytes_max.as_usize())?;
+    Ok(WebServes::Component(Arc::new(PluginResponder::new(responder, scheme))))
+}
+
+fn listen(
+    interface: &str,
+    settings: &SourceSettings,
+    threads: &Threads,
+    on: &Handle,
+) -> Result<Listener, StartError> {
     let Some(address) = settings.listen.as_ref().map(|listen| listen.value) else {
         return Err(StartError::NoListener { interface: interface.to_owned() });
     };
@@ -173,11 +226,11 @@ fn listen(interface: &str, settings: &SourceSettings, threads: &Threads) -> Resu
             clients: tls.clients.as_ref().map(|clients| clients.value.as_path().to_owned()),
         }),
     };
-    let listening = threads.listen(settings);
+    let listening = threads.listen(settings, on);
     listening.map_err(|source| StartError::Listen { interface: interface.to_owned(), source })
 }
 
-fn web_source(own: Own, endpoint: PluginEndpoint, settings: &SourceSettings) -> WebSource {
+fn web_source(own: Own, serves: WebServes, settings: &SourceSettings) -> WebSource {
     let path = match &settings.path {
         None => RoutePath::Below("/".into()),
         Some(path) => match path.value.below() {
@@ -185,8 +238,14 @@ fn web_source(own: Own, endpoint: PluginEndpoint, settings: &SourceSettings) -> 
             None => RoutePath::Exact(path.value.as_str().to_owned()),
         },
     };
-    let methods = settings.methods.iter().map(|method| method.as_str().to_owned()).collect();
-    WebSource { own, endpoint, path, methods, auth: settings.auth.as_ref().map(auth) }
+    let methods = match (&settings.methods, &serves) {
+        (Some(methods), _) => {
+            Methods::These(methods.iter().map(|method| method.as_str().to_owned()).collect())
+        }
+        (None, WebServes::Source(_)) => Methods::These(vec!["POST".to_owned()]),
+        (None, WebServes::Component(_)) => Methods::Any,
+    };
+    WebSource { own, serves, path, methods, auth: settings.auth.as_ref().map(auth) }
 }
 
 fn auth(settings: &AuthSettings) -> Auth {
@@ -293,13 +352,18 @@ fn run_web(
     let limits = &around.project.limits;
     let (mut routes, mut owns) = (Vec::new(), Vec::new());
     for source in web.sources {
-        let WebSource { own, endpoint, path, methods, auth } = source;
+        let WebSource { own, serves, path, methods, auth } = source;
+        let serves = match serves {
+            WebServes::Source(endpoint) => {
+                Serves::Source { endpoint, intake: EngineIntake::new(around.engine.clone(), own.id) }
+            }
+            WebServes::Component(component) => Serves::Component(component),
+        };
         routes.push(Route {
             path,
             methods,
             auth,
-            endpoint,
-            intake: EngineIntake::new(around.engine.clone(), own.id),
+            serves,
             counters: Counters::new(),
             body_bytes_max: limits.message_bytes_max.as_usize(),
             refusals: KeptRefusals::default(),
@@ -309,7 +373,8 @@ fn run_web(
     let address = web.listener.local_addr();
     let shared = (budget, around.clock.clone() as Arc<_>);
     let (driver, handles) = HttpDriver::new(web.listener, routes, limits.stop_timeout, shared);
-    drivers.spawn_on(driver.run(asked(around.stop.clone())), around.threads.sources());
+    let threads = if web.responds { around.threads.responders() } else { around.threads.sources() };
+    drivers.spawn_on(driver.run(asked(around.stop.clone())), threads);
     owns.into_iter().zip(handles).map(|(own, handle)| own.seen(SourceHandle::Web(handle, address))).collect()
 }
 

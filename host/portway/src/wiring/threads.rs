@@ -23,6 +23,7 @@ pub struct Threads {
     engine: Background,
     sources: Background,
     polls: Background,
+    responders: Background,
     deliveries: Background,
     sockets: PassedSockets,
 }
@@ -41,14 +42,15 @@ struct Apart {
 }
 
 impl Threads {
-    /// One for the engine, one for sources that poll, half as many for
-    /// other sources as there are processors, and as many for deliveries.
+    /// One for the engine, one for sources that poll, half as many for other sources as there are
+    /// processors, and as many for deliveries and for components that respond.
     pub fn start(sockets: PassedSockets) -> io::Result<Threads> {
         let processors = available_parallelism().map_or(1, usize::from);
         Ok(Threads {
             engine: Background::start("engine", 1)?,
             sources: Background::start("source", processors.div_ceil(2))?,
             polls: Background::start("poll", 1)?,
+            responders: Background::start("respond", processors)?,
             deliveries: Background::start("delivery", processors)?,
             sockets,
         })
@@ -70,10 +72,16 @@ impl Threads {
         &self.polls.handle
     }
 
+    /// Where components run that answer requests themselves: what they compute must not keep the
+    /// peer of a source waiting.
+    pub fn responders(&self) -> &Handle {
+        &self.responders.handle
+    }
+
     /// Listens there, on the socket that was passed for the address, if one was. The sockets of a
-    /// source belong to these threads from the first.
-    pub fn listen(&self, settings: ListenSettings) -> Result<Listener, ListenError> {
-        let _on = self.sources.handle.enter();
+    /// source belong to its threads from the first.
+    pub fn listen(&self, settings: ListenSettings, threads: &Handle) -> Result<Listener, ListenError> {
+        let _on = threads.enter();
         match self.sockets.take(settings.address) {
             Some(socket) => Listener::bind_to(socket, settings),
             None => Listener::bind(settings),

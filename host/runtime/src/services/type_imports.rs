@@ -14,7 +14,6 @@ use crate::guest::Guest;
 enum Nothing {}
 
 pub(super) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    linker.instance("portway:host/http@0.1.0")?;
     linker.instance("portway:plugin/types@0.1.0")?;
     let mut sender = linker.instance("portway:plugin/sender@0.1.0")?;
     sender.resource("destination", ResourceType::host::<Nothing>(), |_, _| Ok(()))?;

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod ask;
 mod cache;
 mod faults;
 mod http;
@@ -11,6 +12,8 @@ mod lies;
 mod loading;
 mod mllp;
 mod replay;
+mod respond;
 mod senders;
+mod server;
 mod sources;
 mod support;

@@ -19,7 +19,8 @@ use tokio::time::timeout;
 
 use super::auth::{AuthError, Known};
 use super::ports::{Answer, Decision, Endpoint, Request, RequestIntake};
-use super::routes::{Choice, Route, choose};
+use super::respond::respond;
+use super::routes::{Choice, Route, Serves, choose};
 use crate::budget::Hold;
 use crate::counters::Counters;
 use crate::items::{count_fate, receipts, take_apart};
@@ -104,11 +105,21 @@ impl<I: RequestIntake, E: Endpoint> Common<'_, I, E> {
     ) -> Result<Ended, Box<Refused>> {
         let (head, incoming) = request.into_parts();
         let user = self.admit_head(route, &head.headers)?;
-        let body = self.read_body(route, &head.headers, incoming, hold).await?;
+        if matches!(route.serves, Serves::Source { .. }) {
+            refuse_encoded(&head.headers)?;
+        }
+        let body = self.read_body(route, incoming, hold).await?;
         if let Some(auth) = &route.auth {
             auth.check_body(&head.headers, &body).map_err(|error| unauthorised(route, error))?;
         }
         route.counters.bytes_in(body.len());
+        let (endpoint, intake) = match &route.serves {
+            Serves::Source { endpoint, intake } => (endpoint, intake),
+            Serves::Component(component) => {
+                let request = http::Request::from_parts(head, body);
+                return Ok(respond(route, &**component, request, (self.peer, user, self.clock)).await);
+            }
+        };
         let target = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str).to_owned();
         let request = Request {
             method: head.method.as_str().to_owned(),
@@ -117,8 +128,8 @@ impl<I: RequestIntake, E: Endpoint> Common<'_, I, E> {
             peer: self.peer_attributes(user),
             body,
         };
-        match route.endpoint.receive(request).await.map_err(|error| plugin_failed(route, error))? {
-            Decision::Accept { items, ticket } => self.store(route, items, ticket).await,
+        match endpoint.receive(request).await.map_err(|error| plugin_failed(route, error))? {
+            Decision::Accept { items, ticket } => self.store(route, (endpoint, intake), items, ticket).await,
             Decision::Refuse(answer) => {
                 let failure = Failure::new(code::REFUSED, format!("the source answered {}", answer.status));
                 route.refused(self.clock.now(), self.peer.address, failure);
@@ -135,6 +146,7 @@ impl<I: RequestIntake, E: Endpoint> Common<'_, I, E> {
     async fn store(
         &self,
         route: &Route<I, E>,
+        (endpoint, intake): (&E, &I),
         items: Vec<Item>,
         ticket: Bytes,
     ) -> Result<Ended, Box<Refused>> {
@@ -142,10 +154,10 @@ impl<I: RequestIntake, E: Endpoint> Common<'_, I, E> {
         let (slots, drafts) = take_apart(items, &route.counters);
         let fates = match drafts.is_empty() {
             true => Vec::new(),
-            false => route.intake.submit(self.clock.now(), drafts).await,
+            false => intake.submit(self.clock.now(), drafts).await,
         };
         fates.iter().for_each(|fate| count_fate(&route.counters, fate));
-        let settled = route.endpoint.settle(ticket, receipts(slots, fates)).await;
+        let settled = endpoint.settle(ticket, receipts(slots, fates)).await;
         match settled {
             Ok(answer) => {
                 route.counters.answered(count);
@@ -172,14 +184,9 @@ impl<I: RequestIntake, E: Endpoint> Common<'_, I, E> {
     async fn read_body(
         &self,
         route: &Route<I, E>,
-        headers: &HeaderMap,
         incoming: Incoming,
         hold: &mut Hold,
     ) -> Result<Bytes, Box<Refused>> {
-        if let Some(encoding) = headers.get(CONTENT_ENCODING).filter(|value| *value != "identity") {
-            let text = format!("bodies encoded as {encoding:?} are not taken");
-            return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Failure::new(code::ENCODED, text)));
-        }
         let announced = incoming.size_hint();
         if announced.lower() > route.body_bytes_max as u64 {
             return Err(too_large(route.body_bytes_max));
@@ -209,6 +216,17 @@ impl<I: RequestIntake, E: Endpoint> Common<'_, I, E> {
         pairs.extend(self.peer.tls_subject.clone().map(|subject| ("tls.subject".to_owned(), subject)));
         pairs.extend(user.map(|user| ("user".to_owned(), user)));
         Attributes::new(pairs).unwrap_or_default()
+    }
+}
+
+/// A source reads what was meant; a component may undo an encoding itself.
+fn refuse_encoded(headers: &HeaderMap) -> Result<(), Box<Refused>> {
+    match headers.get(CONTENT_ENCODING).filter(|value| *value != "identity") {
+        None => Ok(()),
+        Some(encoding) => {
+            let text = format!("bodies encoded as {encoding:?} are not taken");
+            Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Failure::new(code::ENCODED, text)))
+        }
     }
 }
 

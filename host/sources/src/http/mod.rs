@@ -1,11 +1,13 @@
 //! The driver of HTTP sources: one listener, the interfaces behind its paths.
 //!
 //! Listens, routes, authenticates, reads, hands over, answers. What a request carries is for the
-//! plugin to say; nothing it says can answer before the commit.
+//! plugin to say; nothing it says can answer before the commit. Behind other paths components
+//! answer themselves, and nothing is stored.
 
 mod auth;
 mod exchange;
 pub mod ports;
+mod respond;
 mod routes;
 
 use std::net::IpAddr;
@@ -29,7 +31,7 @@ use crate::counters::{Counters, SourceStatus};
 pub use auth::{Auth, Scheme, Signature};
 use exchange::{Answered, Common, own_answer};
 use ports::{Endpoint, RequestIntake};
-pub use routes::{KeptRefusals, Route, RoutePath};
+pub use routes::{KeptRefusals, Methods, Route, RoutePath, Serves};
 
 /// Bytes of a request's head, and how many headers it may have.
 const HEAD_BYTES_MAX: usize = 64 << 10;

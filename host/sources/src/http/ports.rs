@@ -1,7 +1,9 @@
-//! What an HTTP driver needs: a source that reads requests, an intake that stores what they carry.
+//! What an HTTP driver needs: a source that reads requests and an intake that stores what they
+//! carry, or a component that answers them itself.
 
 use bytes::Bytes;
-use portway_model::{Attributes, Draft, Timestamp};
+use futures::future::BoxFuture;
+use portway_model::{Attributes, Draft, Failure, Timestamp};
 
 use crate::ports::{CodecError, Fate, Item, Receipt};
 
@@ -16,6 +18,27 @@ pub trait Endpoint: Send + Sync + 'static {
         ticket: Bytes,
         receipts: Vec<Receipt>,
     ) -> impl Future<Output = Result<Answer, CodecError>> + Send;
+}
+
+/// A component that answers requests itself.
+pub trait Respond: Send + Sync + 'static {
+    /// The answer to a request.
+    fn respond(&self, request: http::Request<Bytes>) -> Answering<'_>;
+}
+
+/// What a component is busy with.
+pub type Answering<'a> = BoxFuture<'a, Result<http::Response<Bytes>, RespondError>>;
+
+/// Why a component gave no answer; what it says is for the operator alone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RespondError {
+    #[error("{0}")]
+    Failed(Failure),
+    #[error("{0}")]
+    TimedOut(Failure),
+    /// No instance was free.
+    #[error("{0}")]
+    Busy(Failure),
 }
 
 /// Stores the messages of one request.

@@ -1,25 +1,40 @@
 //! Which interface of a listener a request is for.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use portway_model::Timestamp;
 
 use crate::counters::Counters;
 use crate::http::auth::Auth;
+use crate::http::ports::Respond;
 use crate::refusals::{Refusal, Refusals};
-
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// The interface of one path.
 pub struct Route<I, E> {
     pub path: RoutePath,
-    /// Such as `POST`, in upper case.
-    pub methods: Vec<String>,
+    pub methods: Methods,
     pub auth: Option<Auth>,
-    pub endpoint: E,
-    pub intake: I,
+    pub serves: Serves<I, E>,
     pub counters: Counters,
     /// Bytes of a body.
     pub body_bytes_max: usize,
     pub refusals: KeptRefusals,
+}
+
+/// Who answers on a route.
+pub enum Serves<I, E> {
+    /// What a source finds in a request is stored, then it answers.
+    Source { endpoint: E, intake: I },
+    /// Nothing is stored.
+    Component(Arc<dyn Respond>),
+}
+
+/// The methods of a route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Methods {
+    Any,
+    /// Such as `POST`, in upper case.
+    These(Vec<String>),
 }
 
 /// The paths of a route.
@@ -63,10 +78,11 @@ pub(super) fn choose<I, E>(routes: &[Route<I, E>], method: &str, path: &str) -> 
     let fitting = routes.iter().enumerate().filter(|(_, route)| route.path.fit(path) == Some(best));
     let mut allowed = Vec::new();
     for (index, route) in fitting {
-        if route.methods.iter().any(|own| own == method) {
-            return Choice::Route(index);
+        match &route.methods {
+            Methods::Any => return Choice::Route(index),
+            Methods::These(own) if own.iter().any(|own| own == method) => return Choice::Route(index),
+            Methods::These(own) => allowed.extend(own.iter().map(String::as_str)),
         }
-        allowed.extend(route.methods.iter().map(String::as_str));
     }
     Choice::WrongMethod(allowed.join(", "))
 }
@@ -96,10 +112,12 @@ mod tests {
     fn route(path: RoutePath, method: &str) -> Route<(), ()> {
         Route {
             path,
-            methods: vec![method.to_owned()],
+            methods: match method {
+                "*" => Methods::Any,
+                _ => Methods::These(vec![method.to_owned()]),
+            },
             auth: None,
-            endpoint: (),
-            intake: (),
+            serves: Serves::Source { endpoint: (), intake: () },
             counters: Counters::new(),
             body_bytes_max: 0,
             refusals: KeptRefusals::default(),
@@ -122,5 +140,7 @@ mod tests {
         assert_eq!(chosen("PATCH", "/a/b"), Choice::Route(3));
         assert_eq!(chosen("POST", "/a/b"), Choice::WrongMethod("PUT, PATCH".into()));
         assert_eq!(choose(&routes[2..], "PUT", "/a/b/"), Choice::None);
+        let any = [route(RoutePath::Exact("/".into()), "*")];
+        assert_eq!(choose(&any, "OPTIONS", "/"), Choice::Route(0));
     }
 }

@@ -7,8 +7,10 @@ use bytes::Bytes;
 use portway_engine::ports::Clock;
 use portway_model::{Attributes, Draft, Failure, Later, MessageId, Timestamp};
 use portway_net::listen::{ListenSettings, Listener};
-use portway_sources::http::ports::{Answer, Decision, Endpoint, Request, RequestIntake};
-use portway_sources::http::{Auth, HttpDriver, HttpHandle, KeptRefusals, Route, RoutePath};
+use portway_sources::http::ports::{
+    Answer, Answering, Decision, Endpoint, Request, RequestIntake, Respond, RespondError,
+};
+use portway_sources::http::{Auth, HttpDriver, HttpHandle, KeptRefusals, Methods, Route, RoutePath, Serves};
 use portway_sources::ports::{CodecError, Fate, Item, Receipt};
 use portway_sources::{Budget, Counters};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -69,6 +71,29 @@ impl Endpoint for Lines {
     }
 }
 
+/// Answers by the last part of the path.
+struct Component;
+
+impl Respond for Component {
+    fn respond(&self, request: http::Request<Bytes>) -> Answering<'_> {
+        let why = Failure::new("plugin-trap", "wasm trap: secret details");
+        let outcome = match request.uri().path() {
+            "/api/trap" => Err(RespondError::Failed(why)),
+            "/api/slow" => Err(RespondError::TimedOut(why)),
+            "/api/busy" => Err(RespondError::Busy(why)),
+            _ => {
+                let mut said = format!("{} {}\n", request.method(), request.uri());
+                for (name, value) in request.headers() {
+                    said.push_str(&format!("{name}: {}\n", value.to_str().unwrap()));
+                }
+                said.push_str(std::str::from_utf8(request.body()).unwrap());
+                Ok(http::Response::builder().status(201).body(said.into()).unwrap())
+            }
+        };
+        Box::pin(std::future::ready(outcome))
+    }
+}
+
 /// As `FakeIntake`, for whole requests.
 #[derive(Clone)]
 struct Whole(FakeIntake);
@@ -101,7 +126,7 @@ struct Web {
 }
 
 impl Web {
-    /// Two routes: `/orders` for everyone, `/lab/*` with a token.
+    /// Three routes: `/orders` for everyone, `/lab/*` with a token, and a component below `/api`.
     fn start(frame_timeout: Duration) -> Web {
         let listen = ListenSettings {
             address: "127.0.0.1:0".parse().unwrap(),
@@ -116,18 +141,23 @@ impl Web {
         let (address, lines, intake) = (listener.local_addr(), Lines::default(), FakeIntake::new());
         let route = |path, auth| Route {
             path,
-            methods: vec!["POST".into()],
+            methods: Methods::These(vec!["POST".into()]),
             auth,
-            endpoint: lines.clone(),
-            intake: Whole(intake.clone()),
+            serves: Serves::Source { endpoint: lines.clone(), intake: Whole(intake.clone()) },
             counters: Counters::new(),
             body_bytes_max: 1_000,
             refusals: KeptRefusals::default(),
         };
         let token = Auth::Bearer(vec!["t0ken".into()]);
+        let key = Auth::Header { name: "x-key".into(), values: vec!["k3y".into()] };
         let routes = vec![
             route(RoutePath::Exact("/orders".into()), None),
             route(RoutePath::Below("/lab/".into()), Some(token)),
+            Route {
+                methods: Methods::Any,
+                serves: Serves::Component(Arc::new(Component)),
+                ..route(RoutePath::Below("/api/".into()), Some(key))
+            },
         ];
         let shared = (Budget::new(1 << 20), Arc::new(StandingClock) as Arc<dyn Clock>);
         let (driver, handles) = HttpDriver::new(listener, routes, Duration::from_secs(20), shared);
@@ -337,4 +367,40 @@ async fn connections_and_requests_are_counted_where_they_belong() {
         assert_eq!(status.connections_total, 4);
         assert_eq!(status.connections_refused["unknown-path"], 1);
     }
+}
+
+#[tokio::test]
+async fn a_component_hears_who_asks_from_the_host_alone() {
+    let web = Web::usual();
+    let shown =
+        "X-Key: k3y\r\nPortway-Peer-Address: forged\r\nPortway-User: root\r\nContent-Encoding: gzip\r\n";
+    let (status, said) = web.post("/api/a?b=c", shown, "the body").await;
+    assert_eq!(status, 201);
+    assert!(said.starts_with("POST /api/a?b=c\n") && said.ends_with("\nthe body"), "{said}");
+    assert!(said.contains("portway-peer-address: 127.0.0.1\n"), "{said}");
+    assert!(said.contains("content-encoding: gzip\n"), "{said}");
+    for kept in ["forged", "root", "k3y"] {
+        assert!(!said.contains(kept), "{kept}: {said}");
+    }
+    assert_eq!(web.post("/api/a", "", "x").await.0, 401);
+    assert_eq!(web.post("/api/a", shown, &"x".repeat(1_001)).await.0, 413);
+    let mut stream = web.connect().await;
+    stream.write_all(b"PURGE /api HTTP/1.1\r\nHost: x\r\nX-Key: k3y\r\n\r\n").await.unwrap();
+    assert!(read_answer(&mut stream).await.body.starts_with("PURGE /api\n"));
+    assert_eq!(web.handles[2].status().requests_by, [("2xx".to_owned(), 2), ("4xx".to_owned(), 2)].into());
+}
+
+#[tokio::test]
+async fn a_component_without_an_answer_is_told_in_the_hosts_words_and_slows_nobody() {
+    let web = Web::usual();
+    let start = std::time::Instant::now();
+    for (path, wanted) in [("/api/trap", 502), ("/api/slow", 504), ("/api/busy", 503), ("/api/trap", 502)] {
+        let (status, said) = web.post(path, "X-Key: k3y\r\n", "").await;
+        assert_eq!(status, wanted, "{path}");
+        assert!(said.contains("plugin-trap") && !said.contains("secret details"), "{said}");
+    }
+    assert!(start.elapsed() < Duration::from_secs(5));
+    assert_eq!(web.handles[2].status().refused_by["plugin-trap"], 4);
+    assert!(web.handles[2].refusals()[0].failure.text.contains("secret details"), "for the operator");
+    assert_eq!(web.post("/orders", "", "one").await.0, 202);
 }

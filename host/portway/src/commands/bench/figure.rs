@@ -64,6 +64,9 @@ impl Figure {
         if let Some(ratio) = self.ratio {
             text.push_str(&format!("   ratio {ratio}"));
         }
+        if let (Some(p50), Some(p99)) = (self.p50_ms, self.p99_ms) {
+            text.push_str(&format!("   p50 {p50} ms, p99 {p99} ms"));
+        }
         text.push_str(&format!("   {} cores, load {}", self.cores, self.load));
         text
     }

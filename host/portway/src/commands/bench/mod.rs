@@ -13,9 +13,11 @@ mod http;
 mod memory;
 mod prefill;
 mod process;
+mod respond;
 mod search;
 mod start;
 mod transform;
+mod web;
 
 use std::time::Duration;
 
@@ -99,6 +101,18 @@ enum Case {
         #[arg(long, default_value_t = 1_024)]
         body: usize,
     },
+    /// Answers of a component of `wasi:http`, closed loop, nothing stored.
+    Respond {
+        /// Connections at the same time, each with one request under way.
+        #[arg(long, default_value_t = 4)]
+        connections: usize,
+        /// How long to ask.
+        #[arg(long, default_value_t = 5)]
+        seconds: u64,
+        /// Whether each request has a fresh instance (`call`) or they share instances (`shared`).
+        #[arg(long, default_value = "call", value_parser = ["call", "shared"])]
+        isolation: String,
+    },
     /// Time to ready, memory and idle processor time of a project with many interfaces.
     Start {
         /// Interfaces of the project.
@@ -151,6 +165,9 @@ pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
         }
         Case::Http { connections, seconds, body } => {
             http::measure(connections, Duration::from_secs(seconds), body).await
+        }
+        Case::Respond { connections, seconds, isolation } => {
+            respond::measure(connections, Duration::from_secs(seconds), &isolation).await
         }
         Case::Start { interfaces, waiting } => start::measure(interfaces, waiting).await,
         Case::Search { messages, searches } => search::measure(messages, searches).await,

@@ -2,20 +2,18 @@
 //!
 //! Verdicts are those of `deliver`, so that a rehearsal ends as a delivery would.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
-use portway_config::{
-    AnswerFailure, CaseAnswer, CaseFile, DestinationSettings, InterfaceSettings, PluginUse, Role,
-};
+use portway_config::{CaseFile, DestinationSettings, InterfaceSettings, PluginUse, Role};
 use portway_engine::ports::{Stop, Verdict};
 use portway_model::{Envelope, Failure, SendVerdict};
-use portway_net::http::{HttpError, HttpResponse};
 use portway_runtime::{Asked, Batch, CallError, PluginKind, Rehearsed};
 
 use super::super::assemble::AssembleError;
 use super::super::deliver::{self, Step as Delivering};
 use super::super::openings::Owner;
+use super::answers::{Answers, Desk};
 use super::{Rehearsal, with_case};
 
 /// The store's name in idempotency keys.
@@ -37,6 +35,8 @@ pub struct Passage {
 pub struct Step {
     pub plugin: String,
     pub ended: Option<Ended>,
+    /// What it asked of web services.
+    pub asked: Vec<Asked>,
     /// What goes on, if the transform did not end it.
     pub outputs: Vec<Envelope>,
 }
@@ -73,40 +73,6 @@ impl std::fmt::Display for Ended {
     }
 }
 
-/// Stated answers of web services, each destination's in their order.
-#[derive(Debug)]
-pub struct Answers<'a> {
-    waiting: VecDeque<&'a CaseAnswer>,
-}
-
-impl<'a> Answers<'a> {
-    pub fn of(case: &'a CaseFile, destination: &str) -> Answers<'a> {
-        let own = case.answer.iter().filter(|answer| answer.destination.value.as_str() == destination);
-        Answers { waiting: own.collect() }
-    }
-
-    /// The next; the last one stays.
-    fn next(&mut self) -> Option<Result<HttpResponse, HttpError>> {
-        let answer = match self.waiting.len() {
-            0 => None,
-            1 => self.waiting.front().copied(),
-            _ => self.waiting.pop_front(),
-        }?;
-        match answer.fails {
-            Some(AnswerFailure::Timeout) => return Some(Err(HttpError::Timeout)),
-            Some(AnswerFailure::Unreachable) => {
-                return Some(Err(HttpError::Unreachable("nobody answers".to_owned())));
-            }
-            None => {}
-        }
-        let headers = answer.headers.json.as_object().into_iter().flatten();
-        let headers = headers
-            .map(|(name, value)| (name.to_ascii_lowercase(), value.as_str().unwrap_or_default().to_owned()));
-        let body = answer.body.0.clone().into_bytes().into();
-        Some(Ok(HttpResponse { status: answer.status, headers: headers.collect(), body }))
-    }
-}
-
 impl Rehearsal<'_> {
     /// Takes a message through a destination.
     pub async fn pass(
@@ -115,7 +81,7 @@ impl Rehearsal<'_> {
         destination: &DestinationSettings,
         case: &CaseFile,
         message: Envelope,
-        answers: &mut Answers<'_>,
+        answers: &mut Answers,
     ) -> Result<Passage, AssembleError> {
         let name = &destination.name.value;
         let owner = Owner { interface: interface.name.as_str(), destination: name.as_str() };
@@ -126,7 +92,9 @@ impl Rehearsal<'_> {
             let several = is_last && destination.route.is_some();
             let plugin_use = with_case(transform, case, Some(name), Some(number));
             let Some(message) = passage.outputs.first().cloned() else { break };
-            let step = self.transform(&owner, &plugin_use, message, destination.timeout, several).await?;
+            let given = (message, destination.timeout, several);
+            let mut step = self.transform(&owner, &plugin_use, given, answers.desk(Some(number))).await?;
+            step.asked = answers.take_asked(Some(number));
             passage.outputs.clone_from(&step.outputs);
             let ended = step.ended.clone();
             passage.steps.push(step);
@@ -150,11 +118,10 @@ impl Rehearsal<'_> {
         &mut self,
         owner: &Owner<'_>,
         plugin_use: &PluginUse,
-        message: Envelope,
-        timeout: Duration,
-        several: bool,
+        (message, timeout, several): (Envelope, Duration, bool),
+        desk: Arc<Desk>,
     ) -> Result<Step, AssembleError> {
-        let (plugin, opening) = self.open(Role::Transform, owner, plugin_use).await?;
+        let (plugin, opening) = self.open(Role::Transform, owner, plugin_use, desk).await?;
         let opened = plugin.transformer(opening)?;
         let call = opened.transform(&batch(message.clone(), timeout)).await;
         let step = Delivering::Ready(vec![message]);
@@ -164,14 +131,15 @@ impl Rehearsal<'_> {
             Err(CallError::Fault(fault)) => Delivering::Done(deliver::judge(&fault)),
             Err(error) => {
                 let ended = Some(stopped(deliver::stop(error)));
-                return Ok(Step { plugin: plugin.name().to_owned(), ended, outputs: Vec::new() });
+                let (plugin, asked) = (plugin.name().to_owned(), Vec::new());
+                return Ok(Step { plugin, ended, asked, outputs: Vec::new() });
             }
         };
-        let plugin = plugin.name().to_owned();
-        Ok(match step {
-            Delivering::Ready(outputs) => Step { plugin, ended: None, outputs },
-            Delivering::Done(verdict) => Step { plugin, ended: Some(ended(verdict)), outputs: Vec::new() },
-        })
+        let (ended, outputs) = match step {
+            Delivering::Ready(outputs) => (None, outputs),
+            Delivering::Done(verdict) => (Some(ended(verdict)), Vec::new()),
+        };
+        Ok(Step { plugin: plugin.name().to_owned(), ended, asked: Vec::new(), outputs })
     }
 
     /// An HTTP sender is asked what it would ask; any other would get the message.
@@ -181,9 +149,10 @@ impl Rehearsal<'_> {
         plugin_use: &PluginUse,
         timeout: Duration,
         passage: &mut Passage,
-        answers: &mut Answers<'_>,
+        answers: &mut Answers,
     ) -> Result<(), AssembleError> {
-        let (plugin, opening) = self.open(Role::Sender, owner, plugin_use).await?;
+        let desk = answers.desk(None);
+        let (plugin, opening) = self.open(Role::Sender, owner, plugin_use, desk.clone()).await?;
         let Some(message) = passage.outputs.first().cloned() else { return Ok(()) };
         if plugin.kind() != PluginKind::HttpSender {
             let opened = plugin.sender(opening)?;
@@ -193,7 +162,7 @@ impl Rehearsal<'_> {
             return Ok(());
         }
         let opened = plugin.http_sender(opening)?;
-        let call = opened.rehearse(&batch(message, timeout), |_| answers.next()).await;
+        let call = opened.rehearse(&batch(message, timeout), |_| desk.next()).await;
         let rehearsed = match call.result {
             Ok(rehearsed) => rehearsed.into_iter().next(),
             Err(error) => {

@@ -3,6 +3,7 @@
 //! `source` finds the messages of an input, `chain` takes one through a destination. What plugins
 //! are granted is withheld where it would leave the process; the time is the one given.
 
+mod answers;
 mod chain;
 mod source;
 
@@ -19,7 +20,9 @@ use portway_runtime::{
     RuntimeSettings,
 };
 
-pub use chain::{Answers, Ended, Passage, Step};
+pub use answers::Answers;
+use answers::Desk;
+pub use chain::{Ended, Passage, Step};
 pub use source::{Found, Input};
 
 use super::assemble::{AssembleError, Plugins};
@@ -86,32 +89,25 @@ impl Rehearsal<'_> {
         role: Role,
         owner: &Owner<'_>,
         plugin_use: &PluginUse,
+        desk: Arc<Desk>,
     ) -> Result<(Plugin, Opening), AssembleError> {
         let plugin = self.plugins.load(role, plugin_use.plugin.value.as_str()).await?;
         let limits: &LimitSettings = &self.project.limits;
         let observer = self.said.clone();
         let mut opening = openings::of_use(owner, plugin_use, plugin.manifest(), limits, observer);
-        opening.grants.0.values_mut().for_each(withhold);
+        opening.grants.0.values_mut().for_each(|grant| withhold(grant, &desk));
         Ok((plugin, opening))
     }
 }
 
-/// A grant under which nothing leaves the process: the plugin opens, and is denied when it asks.
-fn withhold(grant: &mut Grant) {
+/// A grant under which nothing leaves the process: the plugin opens, and when it asks, the desk
+/// answers or it is denied.
+fn withhold(grant: &mut Grant, desk: &Arc<Desk>) {
     match grant {
-        Grant::Http(http) => {
-            // Loopback is not public, so that every connection is refused before it is made.
-            if let Ok(nowhere) = "http://127.0.0.1/".parse::<url::Url>() {
-                let path = http.base.path().to_owned();
-                http.base = nowhere;
-                http.base.set_path(&path);
-            }
-            http.credentials = None;
-            http.headers.clear();
-            http.tls_roots = None;
-            http.addresses = AddressPolicy::Public;
-        }
+        Grant::Http(http) => *grant = Grant::Rehearsed(http.clone(), desk.clone()),
+        Grant::Rehearsed(..) => {}
         Grant::Tcp(tcp) => {
+            // Loopback is not public, so that every connection is refused before it is made.
             "127.0.0.1".clone_into(&mut tcp.host);
             tcp.tls = None;
             tcp.addresses = AddressPolicy::Public;
@@ -193,35 +189,17 @@ impl Observer for Said {
 #[cfg(test)]
 mod tests {
     use portway_net::folder::FolderGrant;
-    use portway_net::http::{Connector, Credentials, HttpError, HttpGrant, HttpRequest};
+    use portway_net::http::HttpGrant;
     use portway_net::tcp::TcpGrant;
 
     use super::*;
 
-    #[tokio::test]
-    async fn what_is_granted_leads_nowhere() {
-        let mut grant = Grant::Http(HttpGrant {
-            base: "https://api.example/v1".parse().unwrap(),
-            credentials: Some(Credentials::Bearer("s3cret".into())),
-            headers: vec![("x-key".into(), "s3cret".into())],
-            timeout: Duration::from_secs(5),
-            response_bytes_max: 1_024,
-            addresses: AddressPolicy::Operator,
-            tls_roots: None,
-        });
-        withhold(&mut grant);
-        let Grant::Http(http) = grant else { panic!("another grant") };
-        assert_eq!(http.base.as_str(), "http://127.0.0.1/v1");
-        assert!(http.credentials.is_none() && http.headers.is_empty());
-        let request = HttpRequest {
-            method: "GET".into(),
-            path_or_url: "/a".into(),
-            headers: Vec::new(),
-            body: bytes::Bytes::new(),
-            timeout: None,
-        };
-        let asked = Connector::default().send(&http, request).await;
-        assert!(matches!(asked, Err(HttpError::Denied(_))), "{asked:?}");
+    #[test]
+    fn what_is_granted_leads_nowhere() {
+        let desk = Arc::new(Desk::default());
+        let mut grant = Grant::Http(HttpGrant::new("https://api.example/v1".parse().unwrap()));
+        withhold(&mut grant, &desk);
+        assert!(matches!(grant, Grant::Rehearsed(..)), "{grant:?}");
 
         let mut grant = Grant::Tcp(TcpGrant {
             host: "ehr.example".into(),
@@ -231,12 +209,12 @@ mod tests {
             addresses: AddressPolicy::Operator,
             tls: None,
         });
-        withhold(&mut grant);
+        withhold(&mut grant, &desk);
         let Grant::Tcp(tcp) = grant else { panic!("another grant") };
         assert_eq!((tcp.host.as_str(), tcp.addresses), ("127.0.0.1", AddressPolicy::Public));
 
         let mut grant = Grant::Folder(FolderGrant { path: "out".into(), access: Access::Write });
-        withhold(&mut grant);
+        withhold(&mut grant, &desk);
         let Grant::Folder(folder) = grant else { panic!("another grant") };
         assert_eq!(folder.access, Access::Read);
     }

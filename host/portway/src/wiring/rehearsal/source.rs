@@ -3,10 +3,13 @@
 use bytes::Bytes;
 use portway_config::{CaseFile, InterfaceSettings, Role, SourceSettings};
 use portway_model::{Attributes, Draft, Failure};
-use portway_runtime::{Decision, HttpAnswer, HttpRequest, PluginKind, SourceError, SourceItem};
+use portway_runtime::{
+    Decision, HttpAnswer, HttpRequest, PluginKind, Responder, Scheme, SourceError, SourceItem,
+};
 
 use super::super::assemble::AssembleError;
 use super::super::openings::Owner;
+use super::answers::Answers;
 use super::{Rehearsal, with_case};
 
 /// The byte before a message of MLLP, and the two behind it.
@@ -34,6 +37,11 @@ pub enum Found {
         status: u16,
         text: String,
     },
+    /// A component that answers requests itself did so.
+    Responded {
+        status: u16,
+        text: String,
+    },
     /// The source could not go on.
     Failed(String),
 }
@@ -46,6 +54,7 @@ impl Rehearsal<'_> {
         interface: &InterfaceSettings,
         case: &CaseFile,
         input: &Input,
+        answers: &mut Answers,
     ) -> Result<Vec<Found>, AssembleError> {
         self.set_clock(portway_model::Timestamp(case.clock.0));
         let Some(source) = &interface.source else {
@@ -53,7 +62,7 @@ impl Rehearsal<'_> {
         };
         let plugin_use = with_case(&source.plugin_use(), case, None, None);
         let owner = Owner { interface: interface.name.as_str(), destination: "" };
-        let (plugin, opening) = self.open(Role::Source, &owner, &plugin_use).await?;
+        let (plugin, opening) = self.open(Role::Source, &owner, &plugin_use, answers.desk(None)).await?;
         Ok(match plugin.kind() {
             PluginKind::StreamSource => {
                 let opened = plugin.stream_source(opening)?;
@@ -70,6 +79,13 @@ impl Rehearsal<'_> {
                 let opened = plugin.http_source(opening)?;
                 match request_of(input, source) {
                     Ok(request) => decided(opened.receive(&request).await),
+                    Err(text) => vec![Found::Failed(text)],
+                }
+            }
+            PluginKind::Respond => {
+                let opened = plugin.responder(opening, source.response_bytes_max.as_usize())?;
+                match request_of(input, source) {
+                    Ok(request) => vec![responded(&opened, request).await],
                     Err(text) => vec![Found::Failed(text)],
                 }
             }
@@ -122,6 +138,25 @@ fn answered(answer: &HttpAnswer) -> Found {
     Found::Answered { status: answer.status, text: String::from_utf8_lossy(&answer.body).into_owned() }
 }
 
+/// What a component answers by itself.
+async fn responded(responder: &Responder, request: HttpRequest) -> Found {
+    let mut made = http::Request::builder().method(request.method.as_str()).uri(request.target);
+    for (name, value) in request.headers {
+        made = made.header(name, value);
+    }
+    let made = match made.body(request.body) {
+        Ok(made) => made,
+        Err(error) => return Found::Failed(error.to_string()),
+    };
+    match responder.respond(Scheme::Http, made).await {
+        Ok(answer) => Found::Responded {
+            status: answer.status().as_u16(),
+            text: String::from_utf8_lossy(answer.body()).into_owned(),
+        },
+        Err(error) => Found::Failed(error.to_string()),
+    }
+}
+
 /// Who a source is told that it speaks with.
 fn peer() -> Attributes {
     let pairs = [("address", "127.0.0.1"), ("port", "1")];
@@ -151,7 +186,8 @@ fn request_of(input: &Input, source: &SourceSettings) -> Result<HttpRequest, Str
         return parse_request(&input.bytes);
     }
     let path = source.path.as_ref().map_or("/", |path| path.value.as_str()).trim_end_matches('*');
-    let method = source.methods.first().map_or("POST", |method| method.as_str());
+    let method = source.methods.as_ref().and_then(|methods| methods.first());
+    let method = method.map_or("POST", |method| method.as_str());
     let headers = vec![("content-type".to_owned(), content_type(&input.name).to_owned())];
     Ok(HttpRequest {
         method: method.to_owned(),
