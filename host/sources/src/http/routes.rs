@@ -9,6 +9,7 @@ use crate::refusals::{Refusal, Refusals};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The interface of one path.
+#[derive(Clone)]
 pub struct Route<I, E> {
     pub path: RoutePath,
     /// Such as `POST`, in upper case.
