@@ -63,7 +63,7 @@ impl Fact {
                 tracing::info!(%interface, %destination, "goes on");
             }
             Fact::Quarantined { name: DestinationName { interface, destination }, message, why } => {
-                tracing::debug!(%interface, %destination, %message, code = %why.code, "quarantined: {}", why.text);
+                tracing::debug!(%interface, %destination, message_id = %message, code = %why.code, "quarantined: {}", why.text);
             }
             Fact::Orphaned { destination } => {
                 tracing::warn!(%destination, "deliveries wait for a destination that is not in the project");
