@@ -1,6 +1,7 @@
 //! The real program on real projects, driven as its users drive it: over sockets, signals and
 //! the command line.
 
+mod dev;
 mod developing;
 mod disk;
 mod files;
