@@ -10,7 +10,7 @@ use crate::list::words;
 use crate::reader::{Node, Reader};
 use crate::schema::{self, Definitions};
 use crate::value::{Value, read_form};
-use crate::{DestinationSettings, Name, Place, SourceSettings};
+use crate::{DestinationSettings, Name, Place, Role, SourceSettings};
 
 group! {
     /// One interface. The file's name is the interface's name.
@@ -62,6 +62,18 @@ impl InterfaceSettings {
             source: file.source,
             destinations: file.destination,
         }
+    }
+}
+
+impl InterfaceSettings {
+    /// The plugins it uses, each as often as it is used.
+    pub fn plugins(&self) -> impl Iterator<Item = (Role, &str)> {
+        let source = self.source.iter().map(|source| (Role::Source, &source.plugin));
+        let transforms = self.destinations.iter().flat_map(|one| &one.transform);
+        let transforms = transforms.map(|transform| (Role::Transform, &transform.plugin));
+        let senders = self.destinations.iter().flat_map(|one| &one.sender);
+        let senders = senders.map(|sender| (Role::Sender, &sender.plugin));
+        source.chain(transforms).chain(senders).map(|(role, plugin)| (role, plugin.value.as_str()))
     }
 }
 

@@ -14,8 +14,8 @@ use crate::routes::Known;
 use crate::secret::Names;
 use crate::secrets_file::{parse_secrets, read_secrets};
 use crate::{
-    At, Catalog, DestinationSettings, Environment, InterfaceSettings, Name, Place, Problem, Problems,
-    Project, Weight, catalog, ports, routes,
+    At, Catalog, DestinationSettings, Environment, InterfaceSettings, Name, Place, PluginByPath, Problem,
+    Problems, Project, Weight, catalog, ports, routes,
 };
 
 /// Interfaces in a project.
@@ -99,6 +99,7 @@ pub fn read(dir: &Path, environment: &Environment) -> Draft {
     let project = file.map(|file| Project::new(dir, file, interfaces));
     if let Some(project) = &project {
         problems.extend(ports::check(project));
+        problems.extend(project.plugins.values().filter_map(PluginByPath::check));
         check_files(project, &mut problems);
     }
     Draft { project, problems }

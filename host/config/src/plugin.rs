@@ -12,7 +12,7 @@ use crate::reader::{Node, Reader};
 use crate::schema::Definitions;
 use crate::text::read_string;
 use crate::value::Value;
-use crate::{At, ByteSize, Name, Place, ProjectPath};
+use crate::{At, ByteSize, Name, Place, Problem, ProjectPath};
 
 group! {
     /// A transform or a sender: `[[destination.transform]]` or `[destination.sender]`.
@@ -40,6 +40,30 @@ group! {
         path: At<ProjectPath>;
         /// Let it take the name of a plugin that comes with Portway.
         replaces: bool = false;
+        /// What builds the component, as a command of the shell in the project folder.
+        /// `portway dev` runs it when something under `watch` changes; nothing else ever does.
+        build: Option<At<String>>;
+        /// Files and folders that the component is built from.
+        watch: Vec<ProjectPath> = Vec::new();
+    }
+}
+
+impl PluginByPath {
+    /// What its options do not say of themselves.
+    pub(crate) fn check(&self) -> Option<Problem> {
+        match &self.build {
+            Some(build) if self.watch.is_empty() => {
+                let text = "`build` says how the plugin is built, and nothing says from what";
+                let hint = "add such as `watch = [\"plugins/mine/src\"]`";
+                Some(Problem::new(build.place.clone(), code::OPTION_MISSING, text).hint(hint))
+            }
+            None if !self.watch.is_empty() => {
+                let text = "`watch` has no effect on a plugin without `build`";
+                let hint = "remove it; the component file itself is watched all the same";
+                Some(Problem::new(self.path.place.clone(), code::OPTION_UNUSED, text).hint(hint))
+            }
+            Some(_) | None => None,
+        }
     }
 }
 
@@ -53,14 +77,23 @@ pub enum Isolation {
 
 words!(Isolation { "shared" => Isolation::Shared, "call" => Isolation::Call });
 
-/// Settings of a plugin, as its manifest's schema describes them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Settings of a plugin, as its manifest's schema describes them. Where they stand makes no
+/// difference between two.
+#[derive(Clone, Debug)]
 pub struct PluginSettings {
     /// An object.
     pub json: Json,
     /// Where each value stands, by its JSON pointer; the table itself is under ``.
     pub places: BTreeMap<String, Place>,
 }
+
+impl PartialEq for PluginSettings {
+    fn eq(&self, other: &Self) -> bool {
+        self.json == other.json
+    }
+}
+
+impl Eq for PluginSettings {}
 
 impl PluginSettings {
     /// The place of a JSON pointer, or of the nearest value above it.

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::{AdminSettings, InterfaceSettings, LimitSettings, Name, PluginByPath, StoreSettings};
+use crate::{
+    AdminSettings, InterfaceSettings, LimitSettings, Name, PluginByPath, Problems, ProjectPath,
+    StoreSettings, ports, routes,
+};
 
 group! {
     /// The project file.
@@ -52,6 +55,24 @@ impl Project {
     /// The folder of the store, which is the engine's own.
     pub fn data_dir(&self) -> &Path {
         self.store.path.as_path().parent().unwrap_or(&self.dir)
+    }
+
+    /// The same project with its store in another folder.
+    #[must_use]
+    pub fn with_store_in(mut self, dir: &Path) -> Project {
+        let file = self.store.path.as_path().file_name().unwrap_or("portway.db".as_ref()).to_owned();
+        self.store.path = ProjectPath::new(dir.join(file));
+        self
+    }
+
+    /// What is wrong with interfaces that are fine each by itself: their routes, and where they
+    /// listen.
+    pub fn check_together(&self) -> Problems {
+        let names = self.interfaces.iter().map(|interface| interface.name.clone()).collect();
+        let known = routes::Known { names, ..routes::Known::default() };
+        let mut problems = routes::check(&self.interfaces, &known);
+        problems.extend(ports::check(self));
+        Problems::new(problems)
     }
 
     pub fn interface(&self, name: &str) -> Option<&InterfaceSettings> {

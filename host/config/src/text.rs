@@ -183,6 +183,11 @@ impl ProjectPath {
         ProjectPath(path.into())
     }
 
+    /// A path that stands in no file.
+    pub(crate) fn new(path: PathBuf) -> Self {
+        ProjectPath(path)
+    }
+
     pub fn as_path(&self) -> &Path {
         &self.0
     }

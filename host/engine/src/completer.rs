@@ -112,6 +112,27 @@ impl Completer {
         }
     }
 
+    /// There are so many destinations now; never fewer than before.
+    pub fn grow(&mut self, destinations: usize) {
+        let destinations = destinations.max(self.ledger.len());
+        self.ledger.resize(destinations, Unflushed::default());
+    }
+
+    /// Results of a destination that are not written: the store shows their deliveries as pending.
+    pub fn unwritten(&self, place: Place) -> u32 {
+        self.ledger.get(place).map_or(0, |entry| entry.accepted.saturating_sub(entry.written))
+    }
+
+    /// Messages of routes that wait: an interface they go to may have changed.
+    pub fn routed_mut(&mut self) -> impl Iterator<Item = &mut NewMessage> {
+        self.routed.iter_mut().flat_map(|finished| match &mut finished.result.settled {
+            Settled::Routed(messages) => messages.as_mut_slice(),
+            Settled::Sent(_) | Settled::Filtered(_) | Settled::Quarantined(_) | Settled::Retry { .. } => {
+                &mut []
+            }
+        })
+    }
+
     /// Accepts a result: the lane may go on.
     pub fn accept(&mut self, finished: Finished, monotonic: Duration) {
         self.oldest_waiting.get_or_insert(monotonic);

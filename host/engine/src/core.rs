@@ -1,13 +1,14 @@
 //! The machines as one: events in, effects out, time as an input.
 //!
 //! No async, no clock, no IO, no chance but the seed: the shell and the simulation drive the same
-//! code. What a stored batch means is in `apply`.
+//! code. What a stored batch means is in `apply`, how the layout changes in `relayout`.
 
 mod apply;
+mod relayout;
 
 use std::time::Duration;
 
-use portway_model::{DestinationId, Failure, InterfaceId, code};
+use portway_model::{DestinationId, Failure, code};
 use portway_store::{
     Action, ActionKind, ActionOutcome, DestinationAction, Durability, Edited, ErrorKind, NewMessage, Origin,
     OriginKind, SourceCursor,
@@ -16,6 +17,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use self::apply::Unspread;
+use self::relayout::Relayout;
 use crate::committer::{Batch, Committer};
 use crate::completer::{Completer, StoreRoom};
 use crate::dispatcher::{Ctx, Dispatcher, Starts};
@@ -59,6 +61,8 @@ pub struct Core {
     dispatcher: Dispatcher,
     housekeeping: Housekeeping,
     gather: Gather,
+    gate: Gate,
+    relayout: Relayout,
     phase: Phase,
     /// Why no message is taken.
     closed: Option<Failure>,
@@ -93,9 +97,12 @@ impl Core {
         let mut clock = SteadyClock::new(now);
         let at = clock.moment(now);
         let mut seeds = ChaCha8Rng::seed_from_u64(seed);
+        let interfaces = layout.interfaces().map(|interface| interface.id);
         Core {
+            gate: Gate::new(layout.limits.intake_bytes_max, interfaces),
+            relayout: Relayout::default(),
             intake: Intake::new(layout.interfaces_count()),
-            completer: Completer::new(layout.destinations().len(), layout.limits.unflushed_max),
+            completer: Completer::new(layout.places_count(), layout.limits.unflushed_max),
             committer: Committer::new(seeds.next_u64()),
             dispatcher: Dispatcher::new(&layout, seeds.next_u64(), last_end == LastEnd::Unclean),
             housekeeping: Housekeeping::new(&layout, at.monotonic),
@@ -117,8 +124,7 @@ impl Core {
 
     /// The gate that stands before [`Event::Submit`].
     pub fn gate(&self) -> Gate {
-        let ids: Vec<InterfaceId> = self.layout.interfaces().map(|interface| interface.id).collect();
-        Gate::new(self.layout.limits.intake_bytes_max, ids)
+        self.gate.clone()
     }
 
     /// What a submission may hold that is stored as a whole.
@@ -140,9 +146,13 @@ impl Core {
             Event::Act { ticket, action } => self.act(ticket, action),
             Event::ActOnDestination { ticket, action } => self.act_on_destination(ticket, action),
             Event::Drain { ticket, order } => self.order_drain(ticket, order),
+            Event::Register { ticket, topology } => self.register(ticket, topology),
+            Event::Registered(answer) => self.registered(answer),
+            Event::ChangeLayout { ticket, change } => self.change_layout(ticket, change),
             Event::Shutdown => {
                 if self.phase == Phase::Running {
                     self.phase = Phase::Stopping { since: self.at.monotonic };
+                    self.refuse_relayout(&ActError::Stopped);
                 }
             }
             Event::Wrote(answer) => {
@@ -188,6 +198,7 @@ impl Core {
         if self.phase != Phase::Ended {
             self.spread();
             self.lose_patience();
+            self.follow_relayout();
             let starts = if self.phase == Phase::Running { Starts::Allowed } else { Starts::Stopped };
             self.with_dispatcher_out(|dispatcher, ctx, out| dispatcher.turn(starts, ctx, out));
             self.use_writer();
@@ -325,10 +336,10 @@ impl Core {
         let place = action.destination.map(|id| (id, self.layout.place(id)));
         if self.phase != Phase::Running {
             self.out.push(Effect::Acted { ticket, outcome: Err(ActError::Stopped) });
-        } else if let Some((id, None)) = place {
+        } else if let (Some((id, None)), true) = (place, action.kind != ActionKind::Dismiss) {
             self.out.push(Effect::Acted { ticket, outcome: Err(ActError::UnknownDestination(id)) });
         } else {
-            // Whether a lane waits for it is the destination's own policy.
+            // What waits for a destination that is gone can be dismissed. Whether a lane waits for it is the destination's own policy.
             if let ActionKind::Resend { keep_lane } = &mut action.kind {
                 *keep_lane = place.and_then(|(_, place)| place).is_some_and(|place| self.layout.holds(place));
             }
@@ -379,7 +390,9 @@ impl Core {
     fn lose_patience(&mut self) {
         if let Some(text) = self.committer.lost_patience(self.at.monotonic) {
             let fate = Fate::busy(text, BUSY_AFTER);
+            let why = ActError::Unavailable(text.to_owned());
             self.refuse_waiting(Vec::new(), &fate);
+            self.refuse_relayout(&why);
         }
     }
 
@@ -400,6 +413,13 @@ impl Core {
         }
         if let Some(batch) = self.committer.next_redo() {
             return self.write(batch);
+        }
+        if !self.committer.is_troubled()
+            && let Some(effect) = self.next_registration()
+        {
+            self.committer.borrow();
+            self.out.push(effect);
+            return;
         }
         let room = self.store_room();
         let wants_flush = self.completer.wants_flush(room, self.at.monotonic);

@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use portway_model::{DestinationId, Draft, InterfaceId, Lane, MessageId, Timestamp, code};
 use portway_store::{
-    Action, ActionOutcome, DestinationAction, LaneHead, Maintenance, Pending, Store, StoreError,
-    StoredMessage, WriteBatch, WriteOutcome,
+    Action, ActionOutcome, DestinationAction, LaneHead, Maintenance, Pending, Registered, Store, StoreError,
+    StoredMessage, Topology, WriteBatch, WriteOutcome,
 };
 
 use crate::drain::DrainOrder;
@@ -17,6 +17,7 @@ use crate::fact::Fact;
 use crate::fate::Fate;
 use crate::gate::Permit;
 use crate::ports::{Run, RunReport};
+use crate::settings::LayoutChange;
 
 /// Names a caller that waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,7 +94,19 @@ pub enum Event {
         ticket: Ticket,
         order: DrainOrder,
     },
+    /// Answered by [`Effect::Registered`].
+    Register {
+        ticket: Ticket,
+        topology: Topology,
+    },
+    /// Made between two batches. Answered by [`Effect::Acted`] when it is made; of no message; and
+    /// then by [`Effect::Settled`].
+    ChangeLayout {
+        ticket: Ticket,
+        change: LayoutChange,
+    },
     Shutdown,
+    Registered(Result<Registered, StoreError>),
     Wrote(Result<WriteOutcome, StoreError>),
     Found(Result<Option<WriteOutcome>, StoreError>),
     Maintained(Result<Maintenance, StoreError>),
@@ -109,11 +122,13 @@ pub enum Event {
     Closed(Result<(), StoreError>),
 }
 
-/// What is to be done. Of the first four at most one is in hand at a time.
+/// What is to be done. Of the first five at most one is in hand at a time.
 #[derive(Debug)]
 pub enum Effect {
     Write(WriteBatch),
     FindMark(u64),
+    /// Answered by [`Event::Registered`].
+    Register(Topology),
     Maintain {
         free_wait: Duration,
     },
@@ -138,6 +153,15 @@ pub enum Effect {
     Acted {
         ticket: Ticket,
         outcome: Result<ActionOutcome, ActError>,
+    },
+    Registered {
+        ticket: Ticket,
+        answer: Result<Registered, ActError>,
+    },
+    /// Destinations that went or began anew with a change of the layout have nothing of before in
+    /// hand any more, and everything that became of it is stored.
+    Settled {
+        ticket: Ticket,
     },
     /// Worth a line in the log.
     Note(Fact),

@@ -24,7 +24,7 @@ pub enum Fact {
         name: DestinationName,
     },
     Quarantined {
-        destination: DestinationId,
+        name: DestinationName,
         message: MessageId,
         why: Failure,
     },
@@ -62,8 +62,8 @@ impl Fact {
             Fact::DestinationResumed { name: DestinationName { interface, destination } } => {
                 tracing::info!(%interface, %destination, "goes on");
             }
-            Fact::Quarantined { destination, message, why } => {
-                tracing::debug!(%destination, %message, code = %why.code, "quarantined: {}", why.text);
+            Fact::Quarantined { name: DestinationName { interface, destination }, message, why } => {
+                tracing::debug!(%interface, %destination, message_id = %message, code = %why.code, "quarantined: {}", why.text);
             }
             Fact::Orphaned { destination } => {
                 tracing::warn!(%destination, "deliveries wait for a destination that is not in the project");

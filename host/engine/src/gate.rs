@@ -5,8 +5,8 @@
 //! there is always room for another.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use portway_model::InterfaceId;
 
@@ -20,8 +20,10 @@ struct Counters {
     total: AtomicUsize,
     busy: AtomicU64,
     too_large: AtomicU64,
-    sources: BTreeMap<InterfaceId, AtomicUsize>,
+    sources: RwLock<Sources>,
 }
+
+type Sources = BTreeMap<InterfaceId, Arc<AtomicUsize>>;
 
 /// Why nothing was let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,33 +40,40 @@ pub enum GateError {
 #[derive(Debug)]
 pub struct Permit {
     counters: Arc<Counters>,
-    interface: InterfaceId,
+    source: Arc<AtomicUsize>,
     bytes: usize,
 }
 
 impl Gate {
     pub fn new(bytes_max: usize, interfaces: impl IntoIterator<Item = InterfaceId>) -> Self {
-        let sources = interfaces.into_iter().map(|id| (id, AtomicUsize::new(0))).collect();
+        let sources = interfaces.into_iter().map(|id| (id, Arc::default())).collect();
         Gate(Arc::new(Counters {
             bytes_max,
             total: AtomicUsize::new(0),
             busy: AtomicU64::new(0),
             too_large: AtomicU64::new(0),
-            sources,
+            sources: RwLock::new(sources),
         }))
+    }
+
+    /// From now on only these are let in. What is inside stays counted.
+    pub(crate) fn keep(&self, interfaces: impl IntoIterator<Item = InterfaceId>) {
+        let mut sources = self.0.sources.write().unwrap_or_else(PoisonError::into_inner);
+        let mut before = std::mem::take(&mut *sources);
+        *sources = interfaces.into_iter().map(|id| (id, before.remove(&id).unwrap_or_default())).collect();
     }
 
     /// Lets `bytes` of an interface in, or says why not.
     pub fn admit(&self, interface: InterfaceId, bytes: usize) -> Result<Permit, GateError> {
         let counters = &self.0;
-        let source = counters.sources.get(&interface).ok_or(GateError::UnknownInterface)?;
+        let source = self.source(interface).ok_or(GateError::UnknownInterface)?;
         if bytes > counters.bytes_max {
             counters.too_large.fetch_add(1, Ordering::Relaxed);
             return Err(GateError::TooLarge);
         }
         let total = counters.total.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         let own = source.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        let permit = Permit { counters: Arc::clone(counters), interface, bytes };
+        let permit = Permit { counters: Arc::clone(counters), source, bytes };
         let free_before = counters.bytes_max.saturating_sub(total - bytes);
         let fits = total <= counters.bytes_max && own <= free_before;
         if fits {
@@ -73,6 +82,10 @@ impl Gate {
         // Dropping the permit takes the bytes back.
         counters.busy.fetch_add(1, Ordering::Relaxed);
         Err(GateError::Busy)
+    }
+
+    fn source(&self, interface: InterfaceId) -> Option<Arc<AtomicUsize>> {
+        self.0.sources.read().unwrap_or_else(PoisonError::into_inner).get(&interface).cloned()
     }
 
     /// Submissions that were not let in: because too much waited, and because they were too large.
@@ -89,9 +102,7 @@ impl Gate {
 impl Drop for Permit {
     fn drop(&mut self) {
         self.counters.total.fetch_sub(self.bytes, Ordering::Relaxed);
-        if let Some(source) = self.counters.sources.get(&self.interface) {
-            source.fetch_sub(self.bytes, Ordering::Relaxed);
-        }
+        self.source.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -120,6 +131,20 @@ mod tests {
         drop(all);
         assert_eq!(gate.bytes(), 0);
         assert!(gate.admit(InterfaceId(2), 1).is_ok());
+    }
+
+    #[test]
+    fn an_interface_that_is_gone_is_not_let_in_and_what_was_inside_stays_counted() {
+        let gate = gate();
+        let inside = gate.admit(InterfaceId(1), 40).unwrap();
+        gate.keep([InterfaceId(2), InterfaceId(3)]);
+        assert_eq!(gate.admit(InterfaceId(1), 1).err(), Some(GateError::UnknownInterface));
+        assert_eq!(gate.bytes(), 40);
+        assert!(gate.admit(InterfaceId(3), 60).is_ok());
+        gate.keep([InterfaceId(1)]);
+        drop(inside);
+        assert_eq!(gate.bytes(), 0);
+        assert!(gate.admit(InterfaceId(1), 100).is_ok());
     }
 
     #[test]

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use portway_model::{DestinationId, Draft, InterfaceId, Timestamp, code};
-use portway_store::{Action, ActionKind, ActionOutcome, DeliveryView, DestinationAction, Store, StoreError};
+use portway_store::{
+    Action, ActionKind, ActionOutcome, DeliveryView, DestinationAction, Registered, Store, StoreError,
+    Topology,
+};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::drain::DrainOrder;
@@ -13,6 +16,7 @@ use crate::fate::Fate;
 use crate::gate::{Gate, GateError};
 use crate::inbox::{Inbox, Letter};
 use crate::ports::Clock;
+use crate::settings::LayoutChange;
 use crate::status::Status;
 
 /// Counted for each draft beside its body.
@@ -21,9 +25,27 @@ const DRAFT_BYTES: usize = 512;
 /// What a handle asks of the engine, beside storing messages.
 #[derive(Debug)]
 pub(crate) enum Request {
-    Act { action: Action, reply: oneshot::Sender<Result<ActionOutcome, ActError>> },
-    ActOnDestination { action: DestinationAction, reply: oneshot::Sender<Result<ActionOutcome, ActError>> },
-    Drain { order: DrainOrder, reply: oneshot::Sender<Result<ActionOutcome, ActError>> },
+    Act {
+        action: Action,
+        reply: oneshot::Sender<Result<ActionOutcome, ActError>>,
+    },
+    ActOnDestination {
+        action: DestinationAction,
+        reply: oneshot::Sender<Result<ActionOutcome, ActError>>,
+    },
+    Drain {
+        order: DrainOrder,
+        reply: oneshot::Sender<Result<ActionOutcome, ActError>>,
+    },
+    Register {
+        topology: Topology,
+        reply: oneshot::Sender<Result<Registered, ActError>>,
+    },
+    ChangeLayout {
+        change: LayoutChange,
+        reply: oneshot::Sender<Result<ActionOutcome, ActError>>,
+        settled: oneshot::Sender<()>,
+    },
     Status(oneshot::Sender<Status>),
     Shutdown,
 }
@@ -198,6 +220,25 @@ impl EngineHandle {
         answer.await.map_err(|_| ActError::Stopped)?.map(drop)
     }
 
+    /// Gives interfaces and destinations their numbers, as [`Store::register`] does, while the
+    /// engine runs.
+    pub async fn register(&self, topology: Topology) -> Result<Registered, ActError> {
+        let (reply, answer) = oneshot::channel();
+        let request = Request::Register { topology, reply };
+        self.requests.send(request).await.map_err(|_| ActError::Stopped)?;
+        answer.await.map_err(|_| ActError::Stopped)?
+    }
+
+    /// Runs other interfaces and destinations from the next batch on; made when this returns.
+    pub async fn change_layout(&self, change: LayoutChange) -> Result<Settling, ActError> {
+        let (reply, answer) = oneshot::channel();
+        let (settled, settling) = oneshot::channel();
+        let request = Request::ChangeLayout { change, reply, settled };
+        self.requests.send(request).await.map_err(|_| ActError::Stopped)?;
+        answer.await.map_err(|_| ActError::Stopped)??;
+        Ok(Settling(settling))
+    }
+
     /// Returns when everything that can be delivered is, and the process was asked to stop then; not
     /// if the engine ends for another reason.
     pub async fn on_drained(&self) {
@@ -230,6 +271,17 @@ impl EngineHandle {
     pub async fn shutdown(&self) {
         let _ = self.requests.send(Request::Shutdown).await;
         self.requests.closed().await;
+    }
+}
+
+/// Destinations that went or began anew finish what they have in hand.
+#[derive(Debug)]
+pub struct Settling(oneshot::Receiver<()>);
+
+impl Settling {
+    /// Returns when nothing of before is in hand and every result is stored.
+    pub async fn settled(self) -> Result<(), ActError> {
+        self.0.await.map_err(|_| ActError::Stopped)
     }
 }
 

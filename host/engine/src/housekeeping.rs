@@ -52,6 +52,11 @@ impl Housekeeping {
             return Some(Effect::Maintain { free_wait: FREE_WAIT });
         }
         self.prune_at.filter(|prune_at| *prune_at <= at.monotonic)?;
+        // Numbers of interfaces that are gone are free.
+        let is_free = |source| source < layout.interfaces_count() && layout.interface(source).is_none();
+        while is_free(self.source) {
+            self.source += 1;
+        }
         let Some(interface) = layout.interface(self.source) else {
             self.source = 0;
             self.prune_at = Some(at.monotonic.saturating_add(layout.limits.prune_every));

@@ -200,17 +200,30 @@ impl Intake {
 
     /// Gives everything that still waits the same fate; the answers that are complete with it.
     pub fn refuse_all(&mut self, fate: &Fate) -> Vec<(Ticket, Vec<Fate>)> {
+        let sources = 0..self.sources.len();
+        sources.flat_map(|source| self.refuse_source(source, fate)).collect()
+    }
+
+    /// The same for everything of one source.
+    pub fn refuse_source(&mut self, source: usize, fate: &Fate) -> Vec<(Ticket, Vec<Fate>)> {
+        let Some(queue) = self.sources.get_mut(source).map(std::mem::take) else { return Vec::new() };
+        self.turns.retain(|turn| *turn != source);
         let mut answers = Vec::new();
-        self.turns.clear();
-        let waiting: Vec<Waiting> = self.sources.iter_mut().flat_map(std::mem::take).collect();
-        for mut waiting in waiting {
+        for mut waiting in queue {
+            self.waiting -= waiting.drafts.len();
+            self.submissions -= 1;
             for _ in 0..waiting.drafts.len() + usize::from(waiting.cursor.is_some()) {
                 answers.extend(self.answer(waiting.next, fate.clone()));
                 waiting.next.index += 1;
             }
         }
-        (self.waiting, self.submissions) = (0, 0);
         answers
+    }
+
+    /// There are so many sources now; never fewer than before.
+    pub fn grow(&mut self, sources: usize) {
+        let sources = sources.max(self.sources.len());
+        self.sources.resize_with(sources, VecDeque::new);
     }
 }
 

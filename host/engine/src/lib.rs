@@ -33,9 +33,9 @@ pub use event::{
 pub use fact::{DestinationName, Fact};
 pub use fate::Fate;
 pub use gate::{Gate, GateError, Permit};
-pub use handle::{EngineHandle, UnitMax, split_resend};
+pub use handle::{EngineHandle, Settling, UnitMax, split_resend};
 pub use ports::{Clock, Deliver, Routed, Run, RunReport, Stop, Verdict};
-pub use settings::{DestinationSettings, EngineSettings, InterfaceSettings, Limits};
+pub use settings::{DestinationSettings, EngineSettings, InterfaceSettings, LayoutChange, Limits};
 pub use shell::{Engine, EngineParts, EngineTask};
 pub use status::Status;
 pub use time::Now;

@@ -1,5 +1,6 @@
 //! What the engine is told of a project: interfaces, destinations, policies, budgets.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use portway_model::{
@@ -13,6 +14,20 @@ pub struct EngineSettings {
     pub interfaces: Vec<InterfaceSettings>,
     pub limits: Limits,
     /// Destinations that were paused before and not resumed since.
+    pub pauses: Vec<(DestinationId, Pause)>,
+}
+
+/// What is different from now on. What it does not name goes on as it is.
+#[derive(Clone, Debug, Default)]
+pub struct LayoutChange {
+    /// Interfaces that are new or changed, each with all of its destinations.
+    pub interfaces: Vec<InterfaceSettings>,
+    /// Interfaces that are gone. What waits for their destinations stays in the store.
+    pub removed: Vec<InterfaceId>,
+    /// Destinations that begin anew, though their settings are as they were: what delivers for
+    /// them changed.
+    pub renewed: BTreeSet<DestinationId>,
+    /// Every destination that is paused, as the store tells.
     pub pauses: Vec<(DestinationId, Pause)>,
 }
 
@@ -34,7 +49,7 @@ pub struct InterfaceSettings {
 }
 
 /// One destination.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DestinationSettings {
     pub id: DestinationId,
     pub name: String,

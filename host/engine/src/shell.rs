@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use portway_model::{Failure, Guarantee, Later, code};
-use portway_store::{ActionOutcome, Store};
+use portway_store::{ActionOutcome, Registered, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep};
@@ -53,6 +53,8 @@ pub struct EngineTask {
     calls: JoinSet<Event>,
     submits: HashMap<Ticket, oneshot::Sender<Vec<Fate>>>,
     acts: HashMap<Ticket, oneshot::Sender<Result<ActionOutcome, ActError>>>,
+    registrations: HashMap<Ticket, oneshot::Sender<Result<Registered, ActError>>>,
+    settles: HashMap<Ticket, oneshot::Sender<()>>,
     tickets: u64,
 }
 
@@ -83,6 +85,8 @@ impl Engine {
             calls: JoinSet::new(),
             submits: HashMap::new(),
             acts: HashMap::new(),
+            registrations: HashMap::new(),
+            settles: HashMap::new(),
             tickets: 0,
         };
         (handle, task)
@@ -188,6 +192,15 @@ impl EngineTask {
                 self.acts.insert(ticket, reply);
                 Event::Drain { ticket, order }
             }
+            Request::Register { topology, reply } => {
+                self.registrations.insert(ticket, reply);
+                Event::Register { ticket, topology }
+            }
+            Request::ChangeLayout { change, reply, settled } => {
+                self.acts.insert(ticket, reply);
+                self.settles.insert(ticket, settled);
+                Event::ChangeLayout { ticket, change }
+            }
             Request::Status(reply) => {
                 // Who asked may have gone.
                 let _ = reply.send(self.core.status());
@@ -208,6 +221,9 @@ impl EngineTask {
         match effect {
             Effect::Write(batch) => self.call(async move { Event::Wrote(store.write(batch).await) }),
             Effect::FindMark(mark) => self.call(async move { Event::Found(store.find_mark(mark).await) }),
+            Effect::Register(topology) => {
+                self.call(async move { Event::Registered(store.register(&topology).await) });
+            }
             Effect::Maintain { free_wait } => {
                 self.call(async move { Event::Maintained(store.maintain(free_wait).await) });
             }
@@ -231,8 +247,21 @@ impl EngineTask {
                 }
             }
             Effect::Acted { ticket, outcome } => {
+                if outcome.is_err() {
+                    self.settles.remove(&ticket);
+                }
                 if let Some(reply) = self.acts.remove(&ticket) {
                     let _ = reply.send(outcome);
+                }
+            }
+            Effect::Registered { ticket, answer } => {
+                if let Some(reply) = self.registrations.remove(&ticket) {
+                    let _ = reply.send(answer);
+                }
+            }
+            Effect::Settled { ticket } => {
+                if let Some(settled) = self.settles.remove(&ticket) {
+                    let _ = settled.send(());
                 }
             }
             Effect::Note(fact) => fact.emit(),

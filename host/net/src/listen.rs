@@ -35,7 +35,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 3;
 
 /// One listener.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenSettings {
     pub address: SocketAddr,
     /// Beyond it a connection is closed at once; at least one.

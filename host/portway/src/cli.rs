@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use portway_config::{Draft, Environment};
 
 use crate::commands::{
-    backup, bench, destination, drain, explain, r#gen, gen_docs, init, lane, message, resume, run, schema,
-    sink, status, test, try_message, validate,
+    backup, bench, destination, dev, drain, explain, r#gen, gen_docs, init, lane, message, resume, run,
+    schema, sink, status, test, try_message, validate,
 };
 use crate::output::Format;
 
@@ -34,6 +34,7 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Run(run::Args),
+    Dev(dev::Args),
     Init(init::Args),
     Validate(validate::Args),
     Test(test::Args),

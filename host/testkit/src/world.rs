@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
 use futures::FutureExt;
-use portway_engine::{Core, Effect, Event, Gate, LastEnd, Now, Read, ReadId, Run, RunId};
+use portway_engine::{Core, Effect, Event, Gate, LastEnd, Now, Read, ReadId, Run, RunId, Ticket};
 use portway_model::{DestinationId, InterfaceId, Timestamp};
 use portway_store::memory::MemoryStore;
-use portway_store::{Registered, Store, StoreError, WriteBatch};
+use portway_store::{Registered, Store, StoreError, Topology, WriteBatch};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -54,6 +54,8 @@ pub struct World {
     left: u32,
     /// The engine that runs was told to drain.
     is_draining: bool,
+    /// Destinations that are to begin anew.
+    renewing: BTreeMap<Ticket, DestinationId>,
     phase: Phase,
     /// What the engine heard of the write in hand.
     in_hand: Option<(WriteBatch, Option<portway_store::WriteOutcome>)>,
@@ -88,6 +90,7 @@ enum Task {
     Operate,
     Settle,
     Room(bool),
+    Register(Topology),
 }
 
 type Step = Result<(), String>;
@@ -122,6 +125,7 @@ impl World {
             contents: 0,
             tickets: 0,
             is_draining: false,
+            renewing: BTreeMap::new(),
             phase: Phase::Faulty,
             in_hand: None,
             stats: Stats::default(),
@@ -229,7 +233,13 @@ impl World {
                 self.client_answered(ticket, &fates);
             }
             Effect::Acted { .. } => self.stats.actions += 1,
-            Effect::Ready | Effect::Drained | Effect::Note(_) => {}
+            Effect::Settled { ticket } => {
+                if let Some(destination) = self.renewing.remove(&ticket) {
+                    self.auditor.renewed(destination);
+                }
+            }
+            Effect::Register(topology) => self.later_by_latency(Task::Register(topology)),
+            Effect::Registered { .. } | Effect::Ready | Effect::Drained | Effect::Note(_) => {}
             Effect::End(result) => self.ended(result.map_err(|error| error.to_string()))?,
         }
         Ok(())
@@ -270,6 +280,7 @@ impl World {
             Task::Operate => self.operate(),
             Task::Settle => self.settle(),
             Task::Room(is_free) => self.store.set_full(!is_free),
+            Task::Register(topology) => self.register(&topology),
         }
         Ok(())
     }
@@ -287,6 +298,7 @@ impl World {
         let core = Core::new(settings, last_end, self.rng.next_u64(), self.now());
         self.gate = core.gate();
         self.is_draining = false;
+        self.renewing.clear();
         self.core = Some(core);
     }
 
@@ -417,6 +429,7 @@ impl Task {
             | Task::Maintain
             | Task::Prune { .. }
             | Task::Close
+            | Task::Register(_)
             | Task::Arrive(..)
             | Task::Report(..) => true,
             Task::Client(_) | Task::Die(_) | Task::Start | Task::Operate | Task::Settle | Task::Room(_) => {

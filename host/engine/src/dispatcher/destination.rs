@@ -15,6 +15,7 @@ use super::feed::LOW_WATER;
 use super::held::HeldRead;
 use super::lane::{Blocked, LaneState};
 use super::lane_set::LaneSet;
+use super::leave::Leaving;
 use super::rate::Bucket;
 use super::reader::For;
 use super::standing::{Change, News, Standing};
@@ -63,6 +64,8 @@ pub(crate) struct Destination {
     pub(super) feed_turn: u8,
     /// What has to be known before the first run.
     pub(super) loading: u32,
+    /// It starts nothing any more. None: it stays.
+    pub(super) leaving: Option<Leaving>,
 }
 
 impl Destination {
@@ -91,6 +94,7 @@ impl Destination {
             reads: 0,
             feed_turn: 0,
             loading: 1,
+            leaving: None,
         }
     }
 
@@ -100,11 +104,16 @@ impl Destination {
 
     /// Its deliveries are worth reading and queueing.
     pub fn is_active(&self) -> bool {
-        self.loading == 0 && self.standing.is_active()
+        self.loading == 0 && self.leaving.is_none() && self.standing.is_active()
     }
 
     /// Nothing of it can be sent now.
     pub fn is_quiet(&self) -> bool {
+        match self.leaving {
+            Some(Leaving::Gone) => return true,
+            Some(Leaving::ToBegin | Leaving::ToGo) => return false,
+            None => {}
+        }
         self.loading == 0 && (!self.is_active() || self.ready.is_empty())
     }
 
@@ -228,7 +237,7 @@ impl Destination {
     }
 
     /// Keeps in memory only what the store cannot tell.
-    fn leave_to_store(&mut self, desk: &mut Desk) {
+    pub(super) fn leave_to_store(&mut self, desk: &mut Desk) {
         self.ready.clear();
         self.hungry.clear();
         self.apart.listed = false;

@@ -281,8 +281,8 @@ impl Destination {
             Settled::Filtered(_) => counts.filtered += 1,
             Settled::Quarantined(why) => {
                 counts.quarantined += 1;
-                let (destination, message) = (self.settings.id, finished.result.message);
-                desk.facts.push(Fact::Quarantined { destination, message, why: why.clone() });
+                let (name, message) = (ctx.layout.name(self.place), finished.result.message);
+                desk.facts.push(Fact::Quarantined { name, message, why: why.clone() });
             }
             Settled::Retry { .. } => counts.retried += u64::from(finished.result.attempted.is_some()),
         }

@@ -12,9 +12,11 @@ mod finish;
 mod held;
 mod lane;
 mod lane_set;
+mod leave;
 mod pick;
 mod rate;
 mod reader;
+mod record;
 mod report;
 mod standing;
 mod status;
@@ -25,7 +27,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use portway_model::{AttemptNo, DestinationId, Envelope, Failure, Guarantee, Lane, MessageId, Round, code};
+use portway_model::{AttemptNo, DestinationId, Envelope, Failure, Lane, MessageId, Round, code};
 use portway_store::{
     ActionKind, DestinationAction, DestinationActionKind, NewMessage, Settled, StoreError, StoredMessage,
 };
@@ -36,6 +38,7 @@ use self::budget::{Budget, Carried};
 pub(crate) use self::change::Changed;
 use self::destination::Destination;
 use self::feed::Page;
+pub(crate) use self::leave::Left;
 use self::pick::{Pick, RunState, Start, Step};
 use self::reader::{For, Reader};
 use self::report::Meaning;
@@ -45,7 +48,7 @@ use crate::completer::{Completer, Finished};
 use crate::event::{Effect, Read, ReadAnswer, ReadId, RunId};
 use crate::fact::Fact;
 use crate::layout::{Layout, Place};
-use crate::ports::{RunReport, in_doubt};
+use crate::ports::RunReport;
 use crate::time::Moment;
 
 /// A delivery that was tried so often by itself and ended the process each time is quarantined.
@@ -66,6 +69,8 @@ pub(crate) struct Dispatcher {
     probes: usize,
     /// Destinations that wait for bytes.
     for_bytes: Vec<Place>,
+    /// Destinations that end, each once.
+    leaving: Vec<Place>,
     is_known: bool,
 }
 
@@ -107,7 +112,7 @@ pub(crate) enum Starts {
 
 impl Dispatcher {
     pub fn new(layout: &Layout, seed: u64, is_careful: bool) -> Self {
-        let settings = layout.destinations().iter().cloned().enumerate();
+        let settings = layout.destinations().cloned().enumerate();
         let mut reader = Reader::default();
         reader.ask(For::Start, Read::Work);
         Dispatcher {
@@ -133,6 +138,7 @@ impl Dispatcher {
             probing: VecDeque::new(),
             probes: 0,
             for_bytes: Vec::new(),
+            leaving: Vec::new(),
             is_known: false,
         }
     }
@@ -191,78 +197,6 @@ impl Dispatcher {
                 destination.hint(delivery.lane, hint, desk, ctx);
             });
         }
-    }
-
-    /// A commit recorded that a delivery of a run is about to be tried, for the `count`th time.
-    pub fn recorded(
-        &mut self,
-        id: RunId,
-        message: MessageId,
-        count: u32,
-        ctx: &mut Ctx<'_>,
-        out: &mut Vec<Effect>,
-    ) {
-        let Some(run) = self.runs.get_mut(&id) else { return };
-        if !run.recorded(message, count) {
-            return;
-        }
-        let most = run.recorded_max();
-        if run.hints.iter().any(|hint| hint.recorded >= most) {
-            return self.give_up(id, ctx);
-        }
-        if self.abandon_unwanted(id, ctx) {
-            return;
-        }
-        if let Some(run) = self.runs.get_mut(&id) {
-            let step = run.next_step(ctx);
-            self.take_step(id, step, ctx, out);
-        }
-    }
-
-    /// A delivery could not be recorded: it is tried all the same, but for one that may not be sent twice.
-    pub fn not_recorded(
-        &mut self,
-        id: RunId,
-        (message, text): (MessageId, &str),
-        ctx: &mut Ctx<'_>,
-        out: &mut Vec<Effect>,
-    ) {
-        match self.runs.get(&id).map(|run| run.guarantee) {
-            None => {}
-            Some(Guarantee::AtLeastOnce) => self.recorded(id, message, 1, ctx, out),
-            Some(Guarantee::AtMostOnce) => {
-                let Some(run) = self.runs.remove(&id) else { return };
-                let failure = Failure::new(code::RESULT_REFUSED, text);
-                let meaning = |hint: &Hint| match hint.message == message {
-                    true => Meaning::Done(Settled::Quarantined(failure.clone())),
-                    false => Meaning::Untried,
-                };
-                let meanings: Vec<Meaning> = run.hints.iter().map(meaning).collect();
-                self.end(run, meanings.into_iter(), ctx);
-            }
-        }
-    }
-
-    /// What was recorded too often is quarantined; the others of its run are not tried.
-    fn give_up(&mut self, id: RunId, ctx: &mut Ctx<'_>) {
-        let Some(run) = self.runs.remove(&id) else { return };
-        let (most, guarantee) = (run.recorded_max(), run.guarantee);
-        let meaning = |hint: &Hint| {
-            if hint.recorded < most {
-                return Meaning::Untried;
-            }
-            let failure = match guarantee {
-                Guarantee::AtMostOnce => in_doubt("the process ended before what became of it was stored"),
-                Guarantee::AtLeastOnce => {
-                    let count = hint.recorded;
-                    let text = format!("the process ended {count} times while this message was delivered");
-                    Failure::new(code::SUSPECT, text)
-                }
-            };
-            Meaning::Done(Settled::Quarantined(failure))
-        };
-        let meanings: Vec<Meaning> = run.hints.iter().map(meaning).collect();
-        self.end(run, meanings.into_iter(), ctx);
     }
 
     /// Ends a run that was not handed over: its first message is quarantined, the others are not tried.

@@ -27,6 +27,22 @@ pub(crate) enum For {
     Bodies(RunId),
 }
 
+impl For {
+    /// The destination it is for.
+    fn place(self) -> Option<Place> {
+        match self {
+            // A run that is in hand is counted with its destination.
+            For::Start | For::Bodies(_) => None,
+            For::LaneHeads(place)
+            | For::HeldHeads(place)
+            | For::Lane(place, _)
+            | For::Fresh(place)
+            | For::Due(place)
+            | For::NextDue(place) => Some(place),
+        }
+    }
+}
+
 /// See the file.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
@@ -48,6 +64,13 @@ impl Reader {
     /// Nothing is in hand or waits.
     pub fn is_idle(&self) -> bool {
         self.wanted.is_empty() && self.in_hand.is_empty()
+    }
+
+    /// Something is read for a destination.
+    pub fn reads_for(&self, place: Place) -> bool {
+        let wanted = self.wanted.iter().map(|(_, reader, _)| reader);
+        let mut all = wanted.chain(self.in_hand.values().map(|(reader, _)| reader));
+        all.any(|reader| reader.place() == Some(place))
     }
 
     /// The next read to do now.
@@ -100,6 +123,20 @@ mod tests {
         assert_eq!(reader.next(later).map(|(id, _)| id), Some(first));
         assert_eq!(reader.answered(first).map(|(reader, _)| reader), Some(For::Start));
         assert_eq!(reader.wake_at(), None);
+    }
+
+    #[test]
+    fn what_is_read_for_a_destination_is_known_until_it_is_answered() {
+        let mut reader = Reader::default();
+        let id = reader.ask(For::Lane(3, Lane::FIRST), Read::Work);
+        assert!(reader.reads_for(3) && !reader.reads_for(2));
+        reader.next(Duration::ZERO);
+        assert!(reader.reads_for(3));
+        reader.failed(id, Duration::ZERO);
+        assert!(reader.reads_for(3), "it is read again");
+        reader.next(Duration::from_secs(1));
+        reader.answered(id);
+        assert!(!reader.reads_for(3));
     }
 
     #[test]

@@ -99,6 +99,11 @@ impl Standing {
         Standing { pause, ..Standing::default() }
     }
 
+    /// An operator's word outlives the destination it was given for.
+    pub fn take_pause_of(&mut self, old: &mut Standing) {
+        self.pause = old.pause.take();
+    }
+
     /// Deliveries are worth reading and queueing.
     pub fn is_active(&self) -> bool {
         if self.pause.is_some() {

@@ -11,7 +11,8 @@ use crate::time::Moment;
 
 impl Dispatcher {
     pub fn destinations_status(&self, at: &Moment) -> Vec<DestinationStatus> {
-        self.destinations.iter().map(|destination| destination.status(at)).collect()
+        let there = self.destinations.iter().filter(|destination| !destination.is_gone());
+        there.map(|destination| destination.status(at)).collect()
     }
 
     pub fn memory_status(&self) -> MemoryStatus {

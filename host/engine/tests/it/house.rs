@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use portway_engine::{
     Clock, Deliver, DestinationSettings, Engine, EngineError, EngineHandle, EngineParts, EngineSettings,
-    Fate, InterfaceSettings, LastEnd, Limits, Routed, Run, RunReport, Stop, Unit, Verdict,
+    Fate, InterfaceSettings, LastEnd, LayoutChange, Limits, Routed, Run, RunReport, Stop, Unit, Verdict,
 };
 use portway_model::{
     Answer, Attributes, DestinationId, Draft, Failure, GroupId, Guarantee, InterfaceId, Key, Later,
@@ -25,6 +25,7 @@ pub struct House {
     pub engine: EngineHandle,
     pub receiver: Arc<Receiver>,
     pub registered: Registered,
+    plan: Plan,
     task: JoinHandle<Result<(), EngineError>>,
 }
 
@@ -60,6 +61,7 @@ pub struct Receiver {
     arrived: Mutex<BTreeMap<DestinationId, Vec<String>>>,
     done_once: Mutex<Vec<String>>,
     pub target: Mutex<Option<InterfaceId>>,
+    is_mended: Mutex<bool>,
 }
 
 struct TestClock(Instant);
@@ -79,6 +81,11 @@ impl Receiver {
         self.arrived.lock().unwrap().get(&destination).cloned().unwrap_or_default()
     }
 
+    /// What was `wrong` is not any more.
+    pub fn mend(&self) {
+        *self.is_mended.lock().unwrap() = true;
+    }
+
     fn first_time(&self, what: &str) -> bool {
         let mut done = self.done_once.lock().unwrap();
         let is_first = !done.iter().any(|known| known == what);
@@ -95,7 +102,9 @@ impl Receiver {
             "refuse" => return Ok(Verdict::Quarantine(Failure::new("refused", "never"))),
             "panic" if is_first => panic!("a fault inside the process"),
             "away" if is_first => return Err(Stop::Unavailable(later())),
-            "wrong" => return Err(Stop::Misconfigured(Failure::new("password", "it is wrong"))),
+            "wrong" if !*self.is_mended.lock().unwrap() => {
+                return Err(Stop::Misconfigured(Failure::new("password", "it is wrong")));
+            }
             "route" => {
                 let target = self.target.lock().unwrap().unwrap();
                 let (key, attributes, body) = (None, Attributes::default(), "routed".into());
@@ -161,7 +170,30 @@ impl House {
         };
         let last_end = if registered.unclean { LastEnd::Unclean } else { LastEnd::Clean };
         let (engine, task) = Engine::start(parts, settings(&registered, &plan), last_end);
-        House { store, engine, receiver, registered, task: tokio::spawn(task.run()) }
+        House { store, engine, receiver, registered, plan, task: tokio::spawn(task.run()) }
+    }
+
+    /// The same interfaces once more, where these destinations of `in` begin anew.
+    pub fn renew(&self, numbers: &[usize]) -> LayoutChange {
+        LayoutChange {
+            interfaces: settings(&self.registered, &self.plan).interfaces,
+            renewed: numbers.iter().map(|number| self.destination(*number)).collect(),
+            ..LayoutChange::default()
+        }
+    }
+
+    /// The same without a destination of `in`.
+    pub fn without(&self, number: usize) -> LayoutChange {
+        let mut change = self.renew(&[]);
+        change.interfaces[0].destinations.remove(number);
+        change
+    }
+
+    /// Makes a change, with the pauses that the store knows.
+    pub async fn change(&self, change: LayoutChange) {
+        let pauses = self.engine.register(Topology::default()).await.unwrap().pauses;
+        let settling = self.engine.change_layout(LayoutChange { pauses, ..change }).await.unwrap();
+        settling.settled().await.unwrap();
     }
 
     pub fn interface(&self) -> InterfaceId {

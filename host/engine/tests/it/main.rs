@@ -7,4 +7,5 @@ mod delivery;
 mod house;
 mod intake;
 mod lanes;
+mod layout;
 mod rate;

@@ -3,6 +3,7 @@
 pub mod backup;
 pub mod bench;
 pub mod destination;
+pub mod dev;
 pub mod drain;
 pub mod explain;
 pub mod r#gen;
@@ -36,6 +37,7 @@ use crate::wiring::{AssembleError, StartError};
 pub async fn dispatch(command: Command, output: &mut Output, judge: impl AsyncFnOnce(&mut Draft)) -> Exit {
     let ended = match command {
         Command::Run(args) => run::run(args, output).await,
+        Command::Dev(args) => dev::run(args, output).await,
         Command::Bench(args) => bench::run(args, output).await,
         // Handled before anything is started.
         Command::CompileComponent => Ok(Exit::Usage),

@@ -12,10 +12,10 @@ use super::open;
 use crate::cli::ProjectArgs;
 use crate::output::{Exit, Output};
 use crate::service::ServiceNotifier;
-use crate::wiring::{PassedSockets, Running};
+use crate::wiring::{PassedSockets, Running, StartOptions};
 
 /// Exit code of a process that a signal ended, as shells write it.
-const INTERRUPTED: i32 = 130;
+pub(super) const INTERRUPTED: i32 = 130;
 
 /// Runs the engine of a project until it is stopped.
 ///
@@ -51,25 +51,26 @@ pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
     let signals = Signals::new().context("cannot hear signals")?;
     let manager = ServiceNotifier::of_process(&environment);
     let sockets = PassedSockets::of_process(&environment);
-    let running = Running::start_with(project, &catalog, sockets).await?;
+    let options = StartOptions { sockets, ..StartOptions::default() };
+    let running = Running::start_with(project, &catalog, options).await?;
     tracing::info!(admin = %running.admin_address(), "running");
     manager.ready(&format!("running, admin API on {}", running.admin_address()));
     until_stopped(running, signals, &manager).await
 }
 
 /// The two signals that stop a process in order.
-struct Signals {
+pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    fn new() -> std::io::Result<Signals> {
+    pub(super) fn new() -> std::io::Result<Signals> {
         let interrupt = signal(SignalKind::interrupt())?;
         Ok(Signals { interrupt, terminate: signal(SignalKind::terminate())? })
     }
 
-    async fn next(&mut self) {
+    pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

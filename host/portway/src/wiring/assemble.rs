@@ -8,14 +8,13 @@ use portway_admin::views;
 use portway_config::{
     DestinationSettings, Durability, InterfaceSettings, LimitSettings, PluginUse, Project, Role,
 };
-use portway_engine::ports::Clock;
 use portway_engine::settings as engine;
 use portway_model::{DestinationId, GroupId, InterfaceId, Tier, code};
 use portway_runtime::{LoadError, OpeningError, Plugin, PluginKind, Runtime};
 use portway_store::Registered;
 
 use super::catalog::{FindError, PluginCatalog};
-use super::deliver::{Delivery, Destination, Target};
+use super::deliver::{Destination, Target};
 use super::names::Names;
 use super::observer::{Observers, PluginObserver};
 use super::openings::{self, Owner};
@@ -119,24 +118,24 @@ impl<'a> Plugins<'a> {
     }
 }
 
-/// Every destination of a project, opened; nothing of a plugin has run yet.
-pub async fn delivery(
+/// The destinations of a project that are wanted, opened; nothing of a plugin has run yet.
+pub async fn destinations(
     project: &Project,
+    is_wanted: impl Fn(&str, &str) -> bool,
     plugins: &mut Plugins<'_>,
     names: &Names,
-    (store, clock): (String, Arc<dyn Clock>),
-) -> Result<Delivery, AssembleError> {
+) -> Result<HashMap<DestinationId, Destination>, AssembleError> {
     let mut destinations = HashMap::new();
     for interface in &project.interfaces {
         for settings in &interface.destinations {
             let (of, name) = (interface.name.as_str(), settings.name.value.as_str());
-            if let Some(id) = names.destination(of, name) {
+            if let Some(id) = names.destination(of, name).filter(|_| is_wanted(of, name)) {
                 let opened = destination(of, settings, &project.limits, plugins, names).await?;
                 destinations.insert(id, opened);
             }
         }
     }
-    Ok(Delivery { store, destinations, clock })
+    Ok(destinations)
 }
 
 async fn destination(

@@ -21,6 +21,7 @@ use portway_store::{ActionOutcome, ListMessages, MessageView, QueueView, Store, 
 use portway_store_sqlite::SqliteStore;
 
 mod bulk;
+mod current;
 mod edit;
 mod lane;
 
@@ -30,6 +31,7 @@ use super::names::Names;
 use super::observer::{Observers, plugin_counts};
 use super::picture;
 use super::sources::SourceParts;
+pub use current::CurrentControl;
 
 /// The deliveries' times, by destination.
 pub type Latencies = HashMap<DestinationId, Arc<LatencyCounts>>;
@@ -45,9 +47,29 @@ pub struct EngineControl {
     plugins: Vec<views::Plugin>,
     observers: Observers,
     latencies: Latencies,
+    life: Arc<Life>,
+}
+
+/// What outlives a change of the project.
+pub struct Life {
     started_at: Time,
     started: Instant,
     is_stopping: AtomicBool,
+}
+
+impl Life {
+    pub fn begin() -> Arc<Life> {
+        Arc::new(Life {
+            started_at: Time(SystemClock::new().now()),
+            started: Instant::now(),
+            is_stopping: AtomicBool::new(false),
+        })
+    }
+
+    /// From now on the engine says that it stops.
+    pub fn stopping(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
+    }
 }
 
 impl EngineControl {
@@ -58,29 +80,13 @@ impl EngineControl {
         store: Arc<SqliteStore>,
         parts: Vec<Option<SourceParts>>,
         (plugins, observers, latencies): (Vec<views::Plugin>, Observers, Latencies),
+        life: Arc<Life>,
     ) -> Self {
-        EngineControl {
-            project,
-            names,
-            engine,
-            store,
-            parts,
-            plugins,
-            observers,
-            latencies,
-            started_at: Time(SystemClock::new().now()),
-            started: Instant::now(),
-            is_stopping: AtomicBool::new(false),
-        }
-    }
-
-    /// From now on the engine says that it stops.
-    pub fn stopping(&self) {
-        self.is_stopping.store(true, Ordering::Relaxed);
+        EngineControl { project, names, engine, store, parts, plugins, observers, latencies, life }
     }
 
     fn state(&self, is_ready: bool) -> views::EngineState {
-        match (self.is_stopping.load(Ordering::Relaxed), is_ready) {
+        match (self.life.is_stopping.load(Ordering::Relaxed), is_ready) {
             (true, _) => views::EngineState::Stopping,
             (false, true) => views::EngineState::Running,
             (false, false) => views::EngineState::Starting,
@@ -209,8 +215,8 @@ impl Control for EngineControl {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 project: self.project.dir.display().to_string(),
                 state: self.state(engine.ready),
-                started_at: self.started_at,
-                uptime_s: self.started.elapsed().as_secs(),
+                started_at: self.life.started_at,
+                uptime_s: self.life.started.elapsed().as_secs(),
                 process_id: std::process::id(),
             },
             intake: picture::intake(&engine.intake),

@@ -5,25 +5,24 @@
 //! waiting for a service until the time-out is the network's. What follows for the lane and
 //! the destination is the engine's business.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use portway_engine::ports::{Clock, Deliver, Routed, Run, RunReport, Stop, Verdict};
 use portway_model::{
-    Answer, DestinationId, Envelope, Failure, Guarantee, InterfaceId, Later, Output, SendVerdict,
-    TransformVerdict, code,
+    Answer, Envelope, Failure, Guarantee, InterfaceId, Later, Output, SendVerdict, TransformVerdict, code,
 };
 use portway_runtime::{Batch, Call, CallError, Fault, FaultKind, HttpSender, Sender, Transformer};
 
+use super::destinations::Destinations;
 use super::latency::LatencyCounts;
 
 /// Delivers for every destination of a project.
 pub struct Delivery {
     /// Names the store in idempotency keys.
     pub store: String,
-    pub destinations: HashMap<DestinationId, Destination>,
+    pub destinations: Arc<Destinations>,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -60,10 +59,11 @@ struct Ending {
 #[async_trait]
 impl Deliver for Delivery {
     async fn deliver(&self, run: Run) -> RunReport {
-        let Some(destination) = self.destinations.get(&run.destination) else {
+        let Some(destination) = self.destinations.get(run.destination) else {
             let failure = Failure::new(code::UNKNOWN_DESTINATION, "the project has no such destination");
             return untried(run.messages.len(), Stop::Misconfigured(failure));
         };
+        let destination = &*destination;
         let pass = Pass { store: &self.store, destination, run: &run };
         let mut steps: Vec<Step> =
             run.messages.iter().map(|message| Step::Ready(vec![message.clone()])).collect();
@@ -89,11 +89,6 @@ impl Deliver for Delivery {
 }
 
 impl Delivery {
-    /// The times of every destination, to be looked at while it runs.
-    pub fn latencies(&self) -> HashMap<DestinationId, Arc<LatencyCounts>> {
-        self.destinations.iter().map(|(id, destination)| (*id, destination.latency.clone())).collect()
-    }
-
     fn record_latency(&self, run: &Run, destination: &Destination, verdicts: &[Verdict]) {
         let now = self.clock.now();
         for (message, verdict) in run.messages.iter().zip(verdicts) {

@@ -22,20 +22,29 @@ pub async fn settings_problems(project: &Project, catalog: &PluginCatalog) -> Ve
         return Vec::new();
     };
     let mut plugins = Plugins::new(&runtime, catalog);
+    problems_of(project, |_| true, &mut plugins).await
+}
+
+/// The same for some interfaces, with plugins that are loaded already.
+pub(super) async fn problems_of(
+    project: &Project,
+    is_meant: impl Fn(&str) -> bool,
+    plugins: &mut Plugins<'_>,
+) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for interface in &project.interfaces {
+    for interface in project.interfaces.iter().filter(|interface| is_meant(interface.name.as_str())) {
         let name = interface.name.as_str();
         if let Some(source) = &interface.source {
             let owner = Owner { interface: name, destination: "" };
             let plugin_use = source.plugin_use();
-            problems.extend(of_use(project, &owner, Role::Source, &plugin_use, &mut plugins).await);
+            problems.extend(of_use(project, &owner, Role::Source, &plugin_use, plugins).await);
         }
         for destination in &interface.destinations {
             let owner = Owner { interface: name, destination: destination.name.value.as_str() };
             let transforms = destination.transform.iter().map(|transform| (Role::Transform, transform));
             let senders = destination.sender.iter().map(|sender| (Role::Sender, sender));
             for (role, plugin_use) in transforms.chain(senders) {
-                problems.extend(of_use(project, &owner, role, plugin_use, &mut plugins).await);
+                problems.extend(of_use(project, &owner, role, plugin_use, plugins).await);
             }
         }
     }

@@ -7,12 +7,14 @@ use portway_model::{DestinationId, InterfaceId};
 use portway_store::{Registered, Registration, Topology};
 
 /// Both directions, for what the project has now.
+#[derive(Clone)]
 pub struct Names {
     interfaces: HashMap<InterfaceId, String>,
     destinations: HashMap<DestinationId, (InterfaceId, String)>,
     by_name: HashMap<String, InterfaceNumbers>,
 }
 
+#[derive(Clone)]
 struct InterfaceNumbers {
     id: InterfaceId,
     destinations: HashMap<String, DestinationId>,

@@ -34,6 +34,11 @@ impl PluginObserver {
         })
     }
 
+    /// Empty for a source.
+    pub fn destination(&self) -> &str {
+        &self.destination
+    }
+
     /// What it noticed since the start, by code.
     pub fn notices(&self) -> Vec<views::Notice> {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone()

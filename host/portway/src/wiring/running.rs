@@ -1,5 +1,6 @@
 //! A running engine: started from a project, stopped in order.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
@@ -8,10 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use portway_admin::{AdminServer, AdminSettings};
-use portway_config::Project;
-use portway_engine::ports::Clock;
-use portway_engine::{Engine, EngineError, EngineHandle, EngineParts, LastEnd};
+use portway_admin::{AdminServer, AdminSettings, views};
+use portway_config::{InterfaceSettings, Project, Role};
+use portway_engine::{Engine, EngineError, EngineHandle, EngineParts, EngineSettings, LastEnd};
 use portway_model::code;
 use portway_net::http::Connector;
 use portway_net::listen::ListenError;
@@ -24,10 +24,15 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::assemble::{self, AssembleError, Plugins};
 use super::catalog::PluginCatalog;
 use super::clock::SystemClock;
-use super::control::EngineControl;
+use super::control::{CurrentControl, EngineControl, Life};
+use super::deliver::Delivery;
+use super::destinations::Destinations;
 use super::names::{self, Names};
+use super::observer::Observers;
 use super::passed::PassedSockets;
-use super::sources::{self, SourceParts, Surroundings};
+use super::reload;
+use super::source_set::{SourceSet, Surroundings};
+use super::sources::{self, Opened};
 use super::threads::Threads;
 
 /// Hidden command by which this binary compiles a component in a child of its own.
@@ -91,6 +96,23 @@ impl StartError {
         }
     }
 
+    /// The interface whose fault it is, where it is one's.
+    pub fn interface(&self) -> Option<&str> {
+        match self {
+            StartError::Listen { interface, .. } | StartError::NoListener { interface } => Some(interface),
+            StartError::DataFolder { .. }
+            | StartError::Open(_)
+            | StartError::Store(_)
+            | StartError::Runtime(_)
+            | StartError::Assemble(_)
+            | StartError::Engine(_)
+            | StartError::Admin(_)
+            | StartError::Panic(_)
+            | StartError::Program(_)
+            | StartError::Threads(_) => None,
+        }
+    }
+
     /// What to do about it, where that is known.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -114,102 +136,119 @@ impl StartError {
 pub struct Running {
     pub engine: EngineHandle,
     pub store: Arc<SqliteStore>,
-    pub control: Arc<EngineControl>,
+    pub control: Arc<CurrentControl>,
+    pub(super) live: Live,
+    life: Arc<Life>,
     admin: SocketAddr,
-    task: JoinHandle<Result<(), EngineError>>,
-    drivers: JoinSet<()>,
+    task: EngineJoin,
     background: JoinSet<()>,
-    stop_sources: watch::Sender<bool>,
     stop_background: watch::Sender<bool>,
     /// Last, so that what runs on them is gone before.
-    _threads: Threads,
+    pub(super) threads: Threads,
+}
+
+/// What belongs to the project of now.
+pub(super) struct Live {
+    pub project: Project,
+    pub names: Names,
+    pub destinations: Arc<Destinations>,
+    pub sources: SourceSet,
+    /// Of the plugins that interfaces use.
+    pub digests: Digests,
+    pub observers: Observers,
+    pub plugins: Vec<views::Plugin>,
+    pub runtime: Runtime,
+    pub clock: Arc<SystemClock>,
+}
+
+/// Digests of components, by interface, role and name.
+pub(super) type Digests = BTreeMap<String, BTreeMap<(Role, String), String>>;
+
+/// How an engine starts.
+#[derive(Default)]
+pub struct StartOptions {
+    /// A listener whose address one of them has takes that socket.
+    pub sockets: PassedSockets,
+    /// Where the control token and compiled plugins are; none: in the folder of the store.
+    pub home: Option<PathBuf>,
 }
 
 impl Running {
     /// Opens the store, loads the plugins, listens, and recovers what waits. Sources accept when
     /// this returns.
     pub async fn start(project: Project, catalog: &PluginCatalog) -> Result<Running, StartError> {
-        Running::start_with(project, catalog, PassedSockets::none()).await
+        Running::start_with(project, catalog, StartOptions::default()).await
     }
 
-    /// The same, where a listener whose address one of the sockets has takes that socket.
+    /// The same with options.
     pub async fn start_with(
         project: Project,
         catalog: &PluginCatalog,
-        sockets: PassedSockets,
+        options: StartOptions,
     ) -> Result<Running, StartError> {
-        let data = project.data_dir().to_owned();
-        make_folder(&data)?;
+        make_folder(project.data_dir())?;
+        let home = options.home.unwrap_or_else(|| project.data_dir().to_owned());
+        make_folder(&home)?;
         let store = Arc::new(SqliteStore::open(store_settings(&project)).await?);
         let topology = names::topology(&project);
         let registered = store.register(&topology).await?;
         let names = Names::new(&topology, &registered);
-        let runtime = runtime(&project, &data)?;
+        let runtime = runtime(&project, &home)?;
         let mut plugins = Plugins::new(&runtime, catalog);
         let clock = Arc::new(SystemClock::new());
-        let of_store = (registered.store.clone(), clock.clone() as Arc<dyn Clock>);
-        let delivery = assemble::delivery(&project, &mut plugins, &names, of_store).await?;
-        let latencies = delivery.latencies();
-        let threads = Threads::start(sockets).map_err(StartError::Threads)?;
-        let bound = sources::bind(&project, &mut plugins, &names, &threads).await?;
+        let all = assemble::destinations(&project, |_, _| true, &mut plugins, &names).await?;
+        let destinations = Arc::new(Destinations::new(all));
+        let delivery = Delivery {
+            store: registered.store.clone(),
+            destinations: destinations.clone(),
+            clock: clock.clone(),
+        };
+        let threads = Threads::start(options.sockets).map_err(StartError::Threads)?;
+        let sources = SourceSet::new(&project.limits);
+        let opened = open_sources(&project, |_| true, &mut plugins, &names).await?;
+        let listeners = sources.listen(&opened, &threads)?;
+        let digests = reload::digests_of_all(&project, &mut plugins).await?;
         let (plugin_views, observers) = (plugins.views(&project), plugins.observers());
         let settings = assemble::engine_settings(&project, &registered);
         let parts =
             EngineParts { store: store.clone(), deliver: threads.deliver(delivery), clock: clock.clone() };
-        let last_end = if registered.unclean { LastEnd::Unclean } else { LastEnd::Clean };
-        let (engine, task) = Engine::start(parts, settings, last_end);
-        let task = threads.engine().spawn(task.run());
+        let (engine, task) = start_engine(parts, settings, registered.unclean, &threads);
         engine.on_ready().await?;
-        let (stop_sources, sources_stopped) = watch::channel(false);
-        let (stop_background, background_stopped) = watch::channel(false);
-        let mut drivers = JoinSet::new();
-        let mut parts: Vec<Option<SourceParts>> = project.interfaces.iter().map(|_| None).collect();
-        let around = Surroundings {
-            project: &project,
-            engine: &engine,
-            threads: &threads,
-            clock: clock.clone(),
-            stop: sources_stopped,
-        };
-        for (interface, part) in bound.run(&around, &mut drivers) {
-            if let Some(slot) = parts.get_mut(interface) {
-                *slot = Some(part);
-            }
-        }
-        let admin_settings = AdminSettings {
-            listen: project.admin.address(),
-            connections_max: project.admin.connections_max as usize,
-            data_dir: data,
-            message_bytes_max: project.limits.message_bytes_max.as_usize(),
-        };
-        let control = Arc::new(EngineControl::new(
+        let mut live = Live {
             project,
             names,
-            engine.clone(),
-            store.clone(),
-            parts,
-            (plugin_views, observers, latencies),
-        ));
-        let admin = match threads.sockets().take(admin_settings.listen) {
-            Some(socket) => AdminServer::bind_to(socket, admin_settings, control.clone())?,
-            None => AdminServer::bind(admin_settings, control.clone()).await?,
+            destinations,
+            sources,
+            digests,
+            observers,
+            plugins: plugin_views,
+            runtime,
+            clock,
         };
+        let around = live.surroundings(&engine, &threads);
+        if let Some(error) = live.sources.start(opened, listeners, &around).into_iter().next() {
+            return Err(error);
+        }
+        let life = Life::begin();
+        let control = Arc::new(CurrentControl::new(live.control(&engine, &store, &life)));
+        let admin = admin(&live.project, home, &control, threads.sockets()).await?;
         threads.sockets().close_the_rest();
         let address = admin.local_addr();
+        let (stop_background, background_stopped) = watch::channel(false);
         let mut background = JoinSet::new();
         background.spawn(admin.run(asked(background_stopped.clone())));
-        background.spawn(release_idle(runtime, background_stopped));
+        background.spawn(release_idle(live.runtime.clone(), background_stopped));
         Ok(Running {
             engine,
             store,
             control,
+            live,
+            life,
             admin: address,
             task,
-            drivers,
             background,
-            stop_sources,
             stop_background,
-            _threads: threads,
+            threads,
         })
     }
 
@@ -227,18 +266,88 @@ impl Running {
         }
     }
 
+    /// What is asked over the API is answered for the project of now.
+    pub(super) fn renew_control(&self) {
+        self.control.set(self.live.control(&self.engine, &self.store, &self.life));
+    }
+
     /// Sources first, so that everything they were promised is answered; then the engine, which
     /// closes the store, and the API.
     pub async fn stop(mut self) -> Result<(), StartError> {
-        self.control.stopping();
-        let _ = self.stop_sources.send(true);
-        while self.drivers.join_next().await.is_some() {}
+        self.life.stopping();
+        self.live.sources.stop().await;
         self.engine.shutdown().await;
         let ended = self.task.await.map_err(StartError::Panic)?;
         let _ = self.stop_background.send(true);
         while self.background.join_next().await.is_some() {}
         Ok(ended?)
     }
+}
+
+impl Live {
+    /// What drivers share.
+    pub fn surroundings<'a>(&self, engine: &'a EngineHandle, threads: &'a Threads) -> Surroundings<'a> {
+        let (limits, clock) = (self.project.limits.clone(), self.clock.clone());
+        Surroundings { limits, engine, threads, clock }
+    }
+
+    fn control(&self, engine: &EngineHandle, store: &Arc<SqliteStore>, life: &Arc<Life>) -> EngineControl {
+        let parts = |interface: &InterfaceSettings| self.sources.parts(interface.name.as_str());
+        EngineControl::new(
+            self.project.clone(),
+            self.names.clone(),
+            engine.clone(),
+            store.clone(),
+            self.project.interfaces.iter().map(parts).collect(),
+            (self.plugins.clone(), self.observers.clone(), self.destinations.latencies()),
+            life.clone(),
+        )
+    }
+}
+
+type EngineJoin = JoinHandle<Result<(), EngineError>>;
+
+fn start_engine(
+    parts: EngineParts,
+    settings: EngineSettings,
+    is_unclean: bool,
+    threads: &Threads,
+) -> (EngineHandle, EngineJoin) {
+    let last_end = if is_unclean { LastEnd::Unclean } else { LastEnd::Clean };
+    let (engine, task) = Engine::start(parts, settings, last_end);
+    (engine, threads.engine().spawn(task.run()))
+}
+
+/// The sources of interfaces, opened.
+pub(super) async fn open_sources(
+    project: &Project,
+    is_meant: impl Fn(&str) -> bool,
+    plugins: &mut Plugins<'_>,
+    names: &Names,
+) -> Result<Vec<Opened>, StartError> {
+    let mut opened = Vec::new();
+    for interface in project.interfaces.iter().filter(|interface| is_meant(interface.name.as_str())) {
+        opened.extend(sources::open(interface, &project.limits, plugins, names).await?);
+    }
+    Ok(opened)
+}
+
+async fn admin(
+    project: &Project,
+    home: PathBuf,
+    control: &Arc<CurrentControl>,
+    sockets: &PassedSockets,
+) -> Result<AdminServer, StartError> {
+    let settings = AdminSettings {
+        listen: project.admin.address(),
+        connections_max: project.admin.connections_max as usize,
+        data_dir: home,
+        message_bytes_max: project.limits.message_bytes_max.as_usize(),
+    };
+    Ok(match sockets.take(settings.listen) {
+        Some(socket) => AdminServer::bind_to(socket, settings, control.clone())?,
+        None => AdminServer::bind(settings, control.clone()).await?,
+    })
 }
 
 /// Ready when the word to stop was given, or nobody can give it any more.

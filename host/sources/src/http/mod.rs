@@ -9,6 +9,7 @@ mod exchange;
 pub mod ports;
 mod respond;
 mod routes;
+mod table;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,6 +33,7 @@ pub use auth::{Auth, Scheme, Signature};
 use exchange::{Answered, Common, own_answer};
 use ports::{Endpoint, RequestIntake};
 pub use routes::{KeptRefusals, Methods, Route, RoutePath, Serves};
+pub use table::RouteTable;
 
 /// Bytes of a request's head, and how many headers it may have.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -46,7 +48,7 @@ pub struct HttpDriver<I, E> {
 
 /// What the connections of a driver share.
 struct Shared<I, E> {
-    routes: Vec<Route<I, E>>,
+    routes: table::Current<I, E>,
     clock: Arc<dyn Clock>,
     budget: Budget,
     /// For a whole head, and for a whole body.
@@ -75,17 +77,18 @@ impl<I: RequestIntake, E: Endpoint> HttpDriver<I, E> {
         (budget, clock): (Budget, Arc<dyn Clock>),
     ) -> (Self, Vec<HttpHandle>) {
         let strays = Counters::new();
-        let handle = |route: &Route<I, E>| HttpHandle {
-            counters: route.counters.clone(),
-            listener: listener.status(),
-            strays: strays.clone(),
-            refusals: route.refusals.clone(),
-        };
-        let handles = routes.iter().map(handle).collect();
+        let status = listener.status();
+        let handles = routes.iter().map(|route| HttpHandle::new(route, &status, &strays)).collect();
+        let routes = table::Current::new(routes);
         let request_timeout = listener.settings().frame_timeout;
         let backoff = Mutex::default();
         let shared = Arc::new(Shared { routes, clock, budget, request_timeout, backoff, strays });
         (HttpDriver { listener, shared, stop_timeout }, handles)
+    }
+
+    /// Where its routes can be exchanged while it runs.
+    pub fn table(&self) -> RouteTable<I, E> {
+        RouteTable::new(self.shared.clone(), self.listener.status())
     }
 
     /// Returns when all requests that had begun are answered after `shutdown`, within the time to stop.
@@ -119,6 +122,15 @@ impl<I: RequestIntake, E: Endpoint> HttpDriver<I, E> {
 }
 
 impl HttpHandle {
+    fn new<I, E>(route: &Route<I, E>, listener: &ListenStatus, strays: &Counters) -> HttpHandle {
+        HttpHandle {
+            counters: route.counters.clone(),
+            listener: listener.clone(),
+            strays: strays.clone(),
+            refusals: route.refusals.clone(),
+        }
+    }
+
     /// Connections and requests without a route are those of the whole listener.
     pub fn status(&self) -> SourceStatus {
         let strays = self.strays.status();
@@ -201,8 +213,9 @@ async fn answer<I: RequestIntake, E: Endpoint>(
         return response;
     }
     let body_timeout = shared.request_timeout;
-    let Shared { routes, clock, strays, .. } = shared;
-    let common = Common { routes, clock: &**clock, strays, body_timeout, peer };
+    let Shared { clock, strays, .. } = shared;
+    let routes = shared.routes.get();
+    let common = Common { routes: &routes, clock: &**clock, strays, body_timeout, peer };
     let ended = common.exchange(request, &mut shared.budget.hold()).await;
     if ended.is_fault {
         shared.lock().fault(peer.address.ip(), Instant::now());

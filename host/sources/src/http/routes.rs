@@ -10,6 +10,7 @@ use crate::http::ports::Respond;
 use crate::refusals::{Refusal, Refusals};
 
 /// The interface of one path.
+#[derive(Clone)]
 pub struct Route<I, E> {
     pub path: RoutePath,
     pub methods: Methods,
@@ -22,6 +23,7 @@ pub struct Route<I, E> {
 }
 
 /// Who answers on a route.
+#[derive(Clone)]
 pub enum Serves<I, E> {
     /// What a source finds in a request is stored, then it answers.
     Source { endpoint: E, intake: I },

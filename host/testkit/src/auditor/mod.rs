@@ -207,6 +207,14 @@ impl Auditor {
         duties.for_each(|duty| duty.not_before = Duration::ZERO);
     }
 
+    /// A destination began anew: what stopped it may be mended.
+    pub fn renewed(&mut self, destination: DestinationId) {
+        if let Some(ledger) = self.ledgers.get_mut(&destination) {
+            ledger.is_stopped = false;
+            ledger.runaways = 0;
+        }
+    }
+
     /// A new process knows which destinations are paused.
     pub fn started(&mut self, pauses: &[(DestinationId, Pause)], monotonic: Duration) -> Verdict {
         let paused: BTreeSet<DestinationId> = pauses.iter().map(|(destination, _)| *destination).collect();

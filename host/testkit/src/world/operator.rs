@@ -1,9 +1,9 @@
-//! The operator: resends, dismisses, stops and resumes; and the end of a seed, where faults cease
+//! The operator: resends, dismisses, stops, resumes and changes the project; and the end of a seed, where faults cease
 //! and everything must drain.
 
 use std::time::Duration;
 
-use portway_engine::{AfterDrain, DrainOrder, Event, Ticket, split_resend};
+use portway_engine::{AfterDrain, DrainOrder, Event, InterfaceSettings, LayoutChange, Ticket, split_resend};
 use portway_model::{DeliveryState, DestinationId, MessageId};
 use portway_store::{Action, ActionKind, DestinationAction, DestinationActionKind, Store};
 use rand::RngExt;
@@ -19,7 +19,9 @@ impl World {
         if self.core.is_none() {
             return;
         }
-        match self.rng.random_range(0..15) {
+        match self.rng.random_range(0..17) {
+            16 => self.renew(destination),
+            15 => self.register_again(),
             14 => self.edit(message),
             12.. => self.act(message, ActionKind::Retry),
             10 => self.drain(),
@@ -37,6 +39,29 @@ impl World {
         let (author, reason) = ("the operator".into(), "a simulation".into());
         let action = DestinationAction { destination, kind, author, reason };
         self.tell(Event::ActOnDestination { ticket: Ticket(self.tickets), action });
+    }
+
+    /// A destination begins anew, as after a change of what delivers for it.
+    fn renew(&mut self, destination: DestinationId) {
+        let settings = self.scenario.settings(&self.registered);
+        let owns =
+            |interface: &InterfaceSettings| interface.destinations.iter().any(|own| own.id == destination);
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        self.renewing.insert(ticket, destination);
+        let change = LayoutChange {
+            interfaces: settings.interfaces.into_iter().filter(owns).collect(),
+            renewed: [destination].into(),
+            pauses: settings.pauses,
+            ..LayoutChange::default()
+        };
+        self.tell(Event::ChangeLayout { ticket, change });
+    }
+
+    fn register_again(&mut self) {
+        self.tickets += 1;
+        let topology = self.scenario.topology();
+        self.tell(Event::Register { ticket: Ticket(self.tickets), topology });
     }
 
     fn drain(&mut self) {

@@ -3,7 +3,7 @@
 use futures::FutureExt;
 use portway_engine::{Event, Read, ReadId};
 use portway_model::{InterfaceId, Timestamp};
-use portway_store::{ErrorKind, Settled, Store, StoreError, WriteBatch, WriteOutcome};
+use portway_store::{ErrorKind, Settled, Store, StoreError, Topology, WriteBatch, WriteOutcome};
 use rand::RngExt;
 
 use super::{Step, Task, World};
@@ -93,6 +93,11 @@ impl World {
     pub(super) fn maintain(&mut self) {
         let answer = self.unless_faulty(|world| super::now(world.store.maintain(std::time::Duration::ZERO)));
         self.later_by_latency(Task::Engine(Event::Maintained(answer)));
+    }
+
+    pub(super) fn register(&mut self, topology: &Topology) {
+        let answer = self.unless_faulty(|world| super::now(world.store.register(topology)));
+        self.later_by_latency(Task::Engine(Event::Registered(answer)));
     }
 
     pub(super) fn prune(&mut self, what: (InterfaceId, Timestamp, Timestamp, u32)) -> Step {

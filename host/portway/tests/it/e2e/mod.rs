@@ -2,6 +2,7 @@
 //! the command line.
 
 mod changed;
+mod dev;
 mod developing;
 mod disk;
 mod files;

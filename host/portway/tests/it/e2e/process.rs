@@ -90,6 +90,31 @@ impl Engine {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    /// Waits until it says something.
+    pub async fn until_log(&mut self, text: &str) {
+        self.until_logged(text, 1).await;
+    }
+
+    /// Waits until it says something so many times.
+    pub async fn until_logged(&mut self, text: &str, count: usize) {
+        let said = until(text, async || {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                panic!("the engine ended with {status}:\n{}", self.log());
+            }
+            (self.log().matches(text).count() >= count).then_some(())
+        });
+        // A failure shows what it says instead.
+        if futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(said)).await.is_err() {
+            panic!("it does not say `{text}`:\n{}", tail(&self.log()));
+        }
+    }
+
+    /// A line of its standard input, where that is a pipe.
+    pub fn type_line(&mut self, line: &str) {
+        let stdin = self.child.stdin.as_mut().expect("a pipe");
+        std::io::Write::write_all(stdin, format!("{line}\n").as_bytes()).unwrap();
+    }
+
     pub async fn status(&mut self) -> Status {
         if let Some(status) = self.child.try_wait().unwrap() {
             panic!("the engine ended with {status}:\n{}", self.log());
