@@ -8,6 +8,7 @@ mod case;
 pub(crate) mod folder;
 mod http;
 mod poll;
+mod secret;
 mod stored;
 
 use std::cell::RefCell;
@@ -15,14 +16,17 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use crate::log::Level;
-use crate::{connect, files};
+use crate::{connect, files, secrets};
 
 use folder::{Folder, StagedFile};
 
 pub use case::{Case, describe_sends, describe_transforms};
 pub use http::HttpHost;
 pub use poll::PollHost;
+pub use secret::{fail_secrets, grant_reveal, grant_sign};
 pub use stored::Stored;
+
+pub(crate) use secret::StagedSecret;
 
 /// What a plugin did, in the order it did it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +118,8 @@ pub(crate) struct Stage {
     pub file_failures: Vec<(String, u32, files::Error)>,
     pub peers: BTreeMap<String, VecDeque<Result<PeerScript, connect::Error>>>,
     pub kept: BTreeMap<String, PeerScript>,
+    pub secrets: BTreeMap<String, StagedSecret>,
+    pub secret_failures: VecDeque<secrets::Error>,
 }
 
 thread_local! {

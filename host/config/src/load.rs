@@ -12,7 +12,8 @@ use crate::project::ProjectFile;
 use crate::reader::{Reader, shorten};
 use crate::routes::Known;
 use crate::secret::Names;
-use crate::secrets_file::{parse_secrets, read_secrets};
+use crate::secrets::{SecretStanding, Secrets};
+use crate::secrets_file::parse_secrets;
 use crate::{
     At, Catalog, DestinationSettings, Environment, InterfaceSettings, Name, Place, Problem, Problems,
     Project, Weight, catalog, ports, routes,
@@ -26,6 +27,7 @@ const INTERFACES_MAX: usize = 10_000;
 pub struct Draft {
     project: Option<Project>,
     problems: Vec<Problem>,
+    secrets: Vec<SecretStanding>,
 }
 
 impl Draft {
@@ -40,6 +42,11 @@ impl Draft {
         if let Some(project) = &self.project {
             self.problems.extend(catalog::check(project, catalog));
         }
+    }
+
+    /// The secrets that are set or needed, by name.
+    pub fn secrets(&self) -> &[SecretStanding] {
+        &self.secrets
     }
 
     /// Adds a problem that only the caller can see.
@@ -82,16 +89,21 @@ pub fn read_in(dir: &Path, environment: &Environment, name: Option<&str>) -> Dra
         return read(dir, environment);
     };
     let (environment, problems) = read_environment(dir, environment, name);
-    let mut draft = read(dir, &environment);
+    let mut draft = read_at(dir, &environment, Some(name));
     draft.problems.extend(problems);
     draft
 }
 
 /// Reads a project folder as far as it can be read.
 pub fn read(dir: &Path, environment: &Environment) -> Draft {
+    read_at(dir, environment, None)
+}
+
+/// With the secrets of a place.
+fn read_at(dir: &Path, environment: &Environment, place: Option<&str>) -> Draft {
     let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_path_buf());
     let mut problems = Vec::new();
-    let secrets = read_secrets(&dir, &mut problems);
+    let secrets = Secrets::read(&dir, environment, place, &mut problems);
     let names = Names { environment, secrets: &secrets };
     let file = read_project_file(&dir, &names, &mut problems);
     let (interfaces, known) = read_interfaces(&dir, &names, &mut problems);
@@ -101,19 +113,19 @@ pub fn read(dir: &Path, environment: &Environment) -> Draft {
         problems.extend(ports::check(project));
         check_files(project, &mut problems);
     }
-    Draft { project, problems }
+    Draft { project, problems, secrets: secrets.standings(environment) }
 }
 
 /// The problems of one file's text, by the name it would have in a project. References are
 /// resolved against nothing. Never panics, whatever the text.
 pub fn check_text(file_name: &str, text: &str) -> Problems {
     let environment = Environment::default();
-    let secrets = BTreeMap::new();
+    let secrets = Secrets::default();
     let names = Names { environment: &environment, secrets: &secrets };
     let base = Path::new("");
     let problems = match file_name {
         Project::FILE => Reader::file(file_name, text, &names, base, ProjectFile::read_table).1,
-        Project::SECRETS => parse_secrets(text).1,
+        Project::SECRETS => parse_secrets(file_name, text).1,
         _ => {
             let (file, mut problems) = Reader::file(file_name, text, &names, base, InterfaceFile::read_table);
             if let (Some(file), Some(name)) = (file, Name::new("checked")) {

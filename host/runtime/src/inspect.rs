@@ -14,7 +14,7 @@ use crate::settings::COMPONENT_BYTES_MAX;
 pub const CONTRACT: &str = "0.1";
 
 /// WIT interfaces of `portway:host` that are linked.
-const SERVICES: &[&str] = &["log", "progress", "text", "blobs", "files", "connect", "http"];
+const SERVICES: &[&str] = &["log", "progress", "text", "blobs", "files", "connect", "http", "secrets"];
 /// WIT interfaces of `portway:plugin` a component may import: for their types alone.
 const TYPES: &[&str] = &["types", "sender"];
 /// WASI packages that are linked, in 0.2.

@@ -69,6 +69,10 @@ pub enum SlotKind {
     Http,
     Folder,
     Tcp,
+    /// A secret whose value the plugin reads.
+    Reveal,
+    /// A secret that the host signs with.
+    Sign,
 }
 
 /// Limits a plugin asks for; the project may give less or more.
@@ -177,6 +181,8 @@ impl fmt::Display for SlotKind {
             SlotKind::Http => "http",
             SlotKind::Folder => "folder",
             SlotKind::Tcp => "tcp",
+            SlotKind::Reveal => "reveal",
+            SlotKind::Sign => "sign",
         })
     }
 }

@@ -10,6 +10,7 @@ use portway_net::http::HttpGrant;
 use portway_net::tcp::TcpGrant;
 
 use crate::fault::Fault;
+use crate::secret::{Recording, SecretAction, SecretGrant, SecretUse};
 
 /// One use of a plugin: one destination, or one interface's source.
 #[derive(Clone)]
@@ -38,6 +39,7 @@ pub enum Grant {
     Http(HttpGrant),
     Folder(FolderGrant),
     Tcp(TcpGrant),
+    Secret(SecretGrant),
 }
 
 /// What one call may use up.
@@ -81,6 +83,11 @@ pub trait Observer: Send + Sync + 'static {
     fn notice(&self, code: &str, text: &str);
     /// The plugin broke off or broke its word.
     fn fault(&self, fault: &Fault);
+    /// A granted secret is about to be used. What has to be written down before the plugin gets its
+    /// answer comes back, to be done on a thread that may block.
+    fn secret(&self, _used: SecretUse<'_>) -> Option<Recording> {
+        None
+    }
 }
 
 /// Hears nothing.
@@ -155,7 +162,8 @@ impl Grant {
             }
             (Grant::Folder(a), Grant::Folder(b)) => a == b,
             (Grant::Tcp(a), Grant::Tcp(b)) => a == b,
-            (Grant::Http(_) | Grant::Folder(_) | Grant::Tcp(_), _) => false,
+            (Grant::Secret(a), Grant::Secret(b)) => a == b,
+            (Grant::Http(_) | Grant::Folder(_) | Grant::Tcp(_) | Grant::Secret(_), _) => false,
         }
     }
 
@@ -165,6 +173,10 @@ impl Grant {
             Grant::Http(_) => crate::manifest::SlotKind::Http,
             Grant::Folder(_) => crate::manifest::SlotKind::Folder,
             Grant::Tcp(_) => crate::manifest::SlotKind::Tcp,
+            Grant::Secret(secret) => match secret.action {
+                SecretAction::Reveal => crate::manifest::SlotKind::Reveal,
+                SecretAction::Sign => crate::manifest::SlotKind::Sign,
+            },
         }
     }
 }

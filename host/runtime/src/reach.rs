@@ -1,4 +1,4 @@
-//! Grants made ready for use: folders, TCP pools, HTTP APIs, by slot.
+//! Grants made ready for use: folders, TCP pools, HTTP APIs, secrets, by slot.
 //!
 //! One set serves all instances of a pool, so that kept connections outlive a call.
 
@@ -11,6 +11,7 @@ use portway_net::tcp::TcpPool;
 
 use crate::manifest::{Manifest, SlotKind};
 use crate::opening::{Grant, Grants};
+use crate::secret::SecretGrant;
 
 /// What one set of grants reaches.
 #[derive(Default)]
@@ -18,6 +19,7 @@ pub(crate) struct Reach {
     pub folders: HashMap<String, Folder>,
     pub tcp: HashMap<String, TcpPool>,
     pub http: HashMap<String, HttpGrant>,
+    pub secrets: HashMap<String, SecretGrant>,
 }
 
 /// Why grants do not fit a plugin.
@@ -75,6 +77,9 @@ impl Reach {
             }
             Grant::Folder(grant) => {
                 self.folders.insert(name.to_owned(), Folder::new(grant.clone()));
+            }
+            Grant::Secret(grant) => {
+                self.secrets.insert(name.to_owned(), grant.clone());
             }
             Grant::Tcp(grant) => {
                 let pool = TcpPool::new(grant.clone()).map_err(|error| unusable(error.to_string()))?;

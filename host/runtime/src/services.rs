@@ -8,6 +8,7 @@ mod connect;
 mod files;
 mod log;
 mod progress;
+mod secrets;
 mod text;
 mod type_imports;
 
@@ -45,6 +46,7 @@ pub(crate) fn new_linker(engine: &Engine) -> wasmtime::Result<Linker<Guest>> {
     blobs::link(&mut linker)?;
     files::link(&mut linker)?;
     connect::link(&mut linker)?;
+    secrets::link(&mut linker)?;
     type_imports::link(&mut linker)?;
     Ok(linker)
 }

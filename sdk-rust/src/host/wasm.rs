@@ -9,6 +9,7 @@ use crate::connect::Error as ConnectError;
 use crate::files::{Entry, Error as FileError, Move, OnExists};
 use crate::glue::services::portway::host as wit;
 use crate::log::Level;
+use crate::secrets::Error as SecretError;
 use crate::text::Error as TextError;
 
 /// Bytes that stay in the host.
@@ -97,6 +98,23 @@ fn text_error(error: wit::text::Error) -> TextError {
         wit::text::Error::UnknownCharset => TextError::UnknownCharset,
         wit::text::Error::Malformed(at) => TextError::Malformed(at),
         wit::text::Error::Other(text) => TextError::Other(text),
+    }
+}
+
+pub fn secrets_reveal(slot: &str) -> Result<Vec<u8>, SecretError> {
+    wit::secrets::reveal(slot).map_err(secret_error)
+}
+
+pub fn secrets_hmac_sha256(slot: &str, data: &[u8]) -> Result<Vec<u8>, SecretError> {
+    wit::secrets::hmac_sha256(slot, data).map_err(secret_error)
+}
+
+fn secret_error(error: wit::secrets::Error) -> SecretError {
+    match error {
+        wit::secrets::Error::Denied => SecretError::Denied,
+        wit::secrets::Error::NotFound => SecretError::NotFound,
+        wit::secrets::Error::Unavailable(text) => SecretError::Unavailable(text),
+        wit::secrets::Error::Other(text) => SecretError::Other(text),
     }
 }
 

@@ -7,4 +7,5 @@ pub mod connect;
 pub mod files;
 pub mod log;
 pub mod progress;
+pub mod secrets;
 pub mod text;

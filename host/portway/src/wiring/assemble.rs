@@ -19,6 +19,7 @@ use super::deliver::{Delivery, Destination, Target};
 use super::names::Names;
 use super::observer::{Observers, PluginObserver};
 use super::openings::{self, Owner};
+use super::secret_ledger::SecretLedger;
 
 /// Why a project's plugins cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -68,11 +69,19 @@ pub struct Plugins<'a> {
     loaded: BTreeMap<(Role, String), Plugin>,
     /// Of every plugin that was opened.
     observers: Observers,
+    /// Where uses of secrets are written down; none: nothing is delivered.
+    ledger: Option<Arc<SecretLedger>>,
 }
 
 impl<'a> Plugins<'a> {
     pub fn new(runtime: &'a Runtime, catalog: &'a PluginCatalog) -> Self {
-        Plugins { runtime, catalog, loaded: BTreeMap::new(), observers: Observers::new() }
+        let observers = Observers::new();
+        Plugins { runtime, catalog, loaded: BTreeMap::new(), observers, ledger: None }
+    }
+
+    /// The same, where uses of secrets are written down.
+    pub fn recording(self, ledger: Arc<SecretLedger>) -> Self {
+        Plugins { ledger: Some(ledger), ..self }
     }
 
     pub fn catalog(&self) -> &'a PluginCatalog {
@@ -92,7 +101,8 @@ impl<'a> Plugins<'a> {
 
     /// One who listens to a plugin of an interface; `destination` is empty for a source.
     pub fn observer(&mut self, interface: &str, destination: &str, plugin: &str) -> Arc<PluginObserver> {
-        let observer = PluginObserver::new(interface, destination, plugin);
+        let ledger = self.ledger.clone();
+        let observer = PluginObserver::recording(interface, destination, plugin, ledger);
         self.observers.entry(interface.to_owned()).or_default().push(observer.clone());
         observer
     }

@@ -20,6 +20,8 @@ mod picture;
 mod plugin_schema;
 pub mod rehearsal;
 mod running;
+mod secret_ledger;
+mod secret_tally;
 mod sources;
 mod threads;
 

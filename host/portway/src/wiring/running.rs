@@ -27,6 +27,7 @@ use super::clock::SystemClock;
 use super::control::EngineControl;
 use super::names::{self, Names};
 use super::passed::PassedSockets;
+use super::secret_ledger::SecretLedger;
 use super::sources::{self, SourceParts, Surroundings};
 use super::threads::Threads;
 
@@ -145,7 +146,7 @@ impl Running {
         let registered = store.register(&topology).await?;
         let names = Names::new(&topology, &registered);
         let runtime = runtime(&project, &data)?;
-        let mut plugins = Plugins::new(&runtime, catalog);
+        let mut plugins = Plugins::new(&runtime, catalog).recording(SecretLedger::in_folder(&data));
         let clock = Arc::new(SystemClock::new());
         let of_store = (registered.store.clone(), clock.clone() as Arc<dyn Clock>);
         let delivery = assemble::delivery(&project, &mut plugins, &names, of_store).await?;

@@ -11,6 +11,7 @@ mod lies;
 mod loading;
 mod mllp;
 mod replay;
+mod secrets;
 mod senders;
 mod sources;
 mod support;

@@ -14,6 +14,7 @@ mod project;
 mod refused;
 mod routes;
 mod rubbish;
+mod secrets;
 mod senders;
 mod service;
 mod stopping;
