@@ -9,6 +9,7 @@ pub(crate) mod folder;
 mod http;
 mod poll;
 mod secret;
+mod state;
 mod stored;
 
 use std::cell::RefCell;
@@ -24,9 +25,11 @@ pub use case::{Case, describe_sends, describe_transforms};
 pub use http::HttpHost;
 pub use poll::PollHost;
 pub use secret::{fail_secrets, grant_reveal, grant_sign};
+pub use state::{fail_state, grant_state, state};
 pub use stored::Stored;
 
 pub(crate) use secret::StagedSecret;
+pub(crate) use state::StagedState;
 
 /// What a plugin did, in the order it did it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,6 +123,7 @@ pub(crate) struct Stage {
     pub kept: BTreeMap<String, PeerScript>,
     pub secrets: BTreeMap<String, StagedSecret>,
     pub secret_failures: VecDeque<secrets::Error>,
+    pub state: StagedState,
 }
 
 thread_local! {

@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::by_type::by_type;
 use crate::list::words;
-use crate::{At, ByteSize, ProjectPath, RevealGrantSettings, Secret, SignGrantSettings};
+use crate::{At, ByteSize, ProjectPath, RevealGrantSettings, Secret, SignGrantSettings, StateGrantSettings};
 
 /// What one slot of a plugin is bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,7 @@ pub enum GrantSettings {
     Tcp(TcpGrantSettings),
     Reveal(RevealGrantSettings),
     Sign(SignGrantSettings),
+    State(StateGrantSettings),
 }
 
 impl GrantSettings {
@@ -28,6 +29,7 @@ impl GrantSettings {
             GrantSettings::Tcp(_) => "tcp",
             GrantSettings::Reveal(_) => "reveal",
             GrantSettings::Sign(_) => "sign",
+            GrantSettings::State(_) => "state",
         }
     }
 }
@@ -154,6 +156,7 @@ by_type!(GrantSettings {
     "tcp" => Tcp(TcpGrantSettings),
     "reveal" => Reveal(RevealGrantSettings),
     "sign" => Sign(SignGrantSettings),
+    "state" => State(StateGrantSettings),
 });
 
 by_type!(CredentialSettings {
@@ -188,7 +191,7 @@ mod tests {
     fn an_unknown_type_is_a_problem_that_lists_the_known() {
         let problems = problems_of_sender("grants.api = { type = \"htp\" }");
         assert!(problems.contains("`api` has an unknown `type`"), "{problems}");
-        assert!(problems.contains("http, folder, tcp, reveal, sign"), "{problems}");
+        assert!(problems.contains("http, folder, tcp, reveal, sign, state"), "{problems}");
     }
 
     #[test]

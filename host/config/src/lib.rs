@@ -43,6 +43,7 @@ mod secrets;
 mod secrets_file;
 mod size;
 mod source;
+mod state_grant;
 mod store;
 mod template;
 mod text;
@@ -82,5 +83,6 @@ pub use secret_grants::{NamedSecret, RevealGrantSettings, SecretForm, SignGrantS
 pub use secrets::SecretStanding;
 pub use size::ByteSize;
 pub use source::{SourceSettings, TlsSettings};
+pub use state_grant::StateGrantSettings;
 pub use store::StoreSettings;
 pub use text::ProjectPath;

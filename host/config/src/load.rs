@@ -15,8 +15,8 @@ use crate::secret::Names;
 use crate::secrets::{SecretStanding, Secrets};
 use crate::secrets_file::parse_secrets;
 use crate::{
-    At, Catalog, DestinationSettings, Environment, InterfaceSettings, Name, Place, Problem, Problems,
-    Project, Weight, catalog, ports, routes,
+    At, Catalog, DestinationSettings, Environment, GrantSettings, InterfaceSettings, Name, Place, Problem,
+    Problems, Project, Weight, catalog, ports, routes,
 };
 
 /// Interfaces in a project.
@@ -258,6 +258,7 @@ fn check_destination(destination: &DestinationSettings, problems: &mut Vec<Probl
         let hint = format!("at most {} are taken", DestinationSettings::TRANSFORMS_MAX);
         problems.push(Problem::new(place.clone(), code::OUTSIDE_LIMITS, text).hint(hint));
     }
+    check_state(destination, problems);
     if destination.route.is_some() && destination.guarantee == Guarantee::AtMostOnce {
         let text = format!("destination `{name}` routes with `guarantee = \"at-most-once\"`");
         let problem = Problem::new(place.clone(), code::BAD_VALUE, text);
@@ -267,5 +268,23 @@ fn check_destination(destination: &DestinationSettings, problems: &mut Vec<Probl
         let text = format!("destination `{name}` waits longer at first than at most");
         let problem = Problem::new(place.clone(), code::BAD_VALUE, text);
         problems.push(problem.hint("raise `longest_wait`, or lower `first_wait`"));
+    }
+}
+
+/// Plugins of one destination keep their state under different names.
+fn check_state(destination: &DestinationSettings, problems: &mut Vec<Problem>) {
+    let mut names: Vec<Name> = Vec::new();
+    for plugin_use in destination.transform.iter().chain(&destination.sender) {
+        for grant in plugin_use.grants.values() {
+            let GrantSettings::State(state) = &grant.value else { continue };
+            let name = state.space(plugin_use);
+            if names.contains(name) {
+                let text =
+                    format!("two plugins of destination `{}` keep a state `{name}`", destination.name.value);
+                let hint = "add `name = \"…\"` to the grant of one of them";
+                problems.push(Problem::new(grant.place.clone(), code::NAME_TWICE, text).hint(hint));
+            }
+            names.push(name.clone());
+        }
     }
 }

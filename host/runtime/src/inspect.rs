@@ -14,7 +14,8 @@ use crate::settings::COMPONENT_BYTES_MAX;
 pub const CONTRACT: &str = "0.1";
 
 /// WIT interfaces of `portway:host` that are linked.
-const SERVICES: &[&str] = &["log", "progress", "text", "blobs", "files", "connect", "http", "secrets"];
+const SERVICES: &[&str] =
+    &["log", "progress", "text", "blobs", "files", "connect", "http", "secrets", "state"];
 /// WIT interfaces of `portway:plugin` a component may import: for their types alone.
 const TYPES: &[&str] = &["types", "sender"];
 /// WASI packages that are linked, in 0.2.
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_is_not_linked_is_named() {
-        for import in ["portway:host/state@0.1.0", "wasi:http/types@0.2.3", "wasi:cli/stdout@0.3.0", "env"] {
+        for import in ["portway:host/sql@0.1.0", "wasi:http/types@0.2.3", "wasi:cli/stdout@0.3.0", "env"] {
             let error = check_import("p", import).unwrap_err();
             assert!(
                 matches!(&error, LoadError::UnknownImport { import: named, .. } if named == import),

@@ -73,6 +73,8 @@ pub enum SlotKind {
     Reveal,
     /// A secret that the host signs with.
     Sign,
+    /// Small values of its own; at most one slot, and none of a source.
+    State,
 }
 
 /// Limits a plugin asks for; the project may give less or more.
@@ -126,6 +128,13 @@ impl Manifest {
         if self.slots.len() > SLOTS_MAX {
             return Err(format!("more than {SLOTS_MAX} slots"));
         }
+        let states = self.slots.iter().filter(|slot| slot.kind == SlotKind::State).count();
+        if states > 1 {
+            return Err("more than one slot of type `state`: a plugin has one state".into());
+        }
+        if states > 0 && self.kind.is_source() {
+            return Err("a source has no `state`: what it keeps is its cursor".into());
+        }
         for (n, slot) in self.slots.iter().enumerate() {
             if !is_word(&slot.name) {
                 return Err(format!("slot name `{}` is not a word in lower case", slot.name));
@@ -147,6 +156,13 @@ impl PluginKind {
         PluginKind::Sender,
         PluginKind::HttpSender,
     ];
+
+    pub const fn is_source(self) -> bool {
+        match self {
+            PluginKind::StreamSource | PluginKind::PollSource | PluginKind::HttpSource => true,
+            PluginKind::Transform | PluginKind::Sender | PluginKind::HttpSender => false,
+        }
+    }
 
     /// As in a manifest; also the name of the WIT interface it exports.
     pub const fn as_str(self) -> &'static str {
@@ -183,6 +199,7 @@ impl fmt::Display for SlotKind {
             SlotKind::Tcp => "tcp",
             SlotKind::Reveal => "reveal",
             SlotKind::Sign => "sign",
+            SlotKind::State => "state",
         })
     }
 }
@@ -232,6 +249,8 @@ mod tests {
             (GOOD.replace("\"http-sender\"", "\"receiver\""), "unknown variant"),
             (GOOD.replace("required = true", "must = true"), "unknown field"),
             (GOOD.replace("[limits]", "[[slot]]\nname = \"api\"\ntype = \"tcp\"\n[limits]"), "twice"),
+            (GOOD.replace("\"http\"", "\"state\"").replace("http-sender", "poll-source"), "its cursor"),
+            (GOOD.replace("[limits]", "[[slot]]\nname = \"a\"\ntype = \"state\"\n[[slot]]\nname = \"b\"\ntype = \"state\"\n[limits]"), "more than one slot of type `state`"),
             ("name = ".to_owned(), ""),
         ];
         for (text, reason) in cases {

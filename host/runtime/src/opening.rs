@@ -11,6 +11,7 @@ use portway_net::tcp::TcpGrant;
 
 use crate::fault::Fault;
 use crate::secret::{Recording, SecretAction, SecretGrant, SecretUse};
+use crate::state::StateGrant;
 
 /// One use of a plugin: one destination, or one interface's source.
 #[derive(Clone)]
@@ -40,6 +41,7 @@ pub enum Grant {
     Folder(FolderGrant),
     Tcp(TcpGrant),
     Secret(SecretGrant),
+    State(StateGrant),
 }
 
 /// What one call may use up.
@@ -163,7 +165,10 @@ impl Grant {
             (Grant::Folder(a), Grant::Folder(b)) => a == b,
             (Grant::Tcp(a), Grant::Tcp(b)) => a == b,
             (Grant::Secret(a), Grant::Secret(b)) => a == b,
-            (Grant::Http(_) | Grant::Folder(_) | Grant::Tcp(_) | Grant::Secret(_), _) => false,
+            (Grant::State(a), Grant::State(b)) => a.is_same(b),
+            (Grant::Http(_) | Grant::Folder(_) | Grant::Tcp(_) | Grant::Secret(_) | Grant::State(_), _) => {
+                false
+            }
         }
     }
 
@@ -173,6 +178,7 @@ impl Grant {
             Grant::Http(_) => crate::manifest::SlotKind::Http,
             Grant::Folder(_) => crate::manifest::SlotKind::Folder,
             Grant::Tcp(_) => crate::manifest::SlotKind::Tcp,
+            Grant::State(_) => crate::manifest::SlotKind::State,
             Grant::Secret(secret) => match secret.action {
                 SecretAction::Reveal => crate::manifest::SlotKind::Reveal,
                 SecretAction::Sign => crate::manifest::SlotKind::Sign,

@@ -3,6 +3,7 @@
 //! One set serves all instances of a pool, so that kept connections outlive a call.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use portway_model::code;
 use portway_net::folder::Folder;
@@ -12,6 +13,7 @@ use portway_net::tcp::TcpPool;
 use crate::manifest::{Manifest, SlotKind};
 use crate::opening::{Grant, Grants};
 use crate::secret::SecretGrant;
+use crate::state::Space;
 
 /// What one set of grants reaches.
 #[derive(Default)]
@@ -20,6 +22,7 @@ pub(crate) struct Reach {
     pub tcp: HashMap<String, TcpPool>,
     pub http: HashMap<String, HttpGrant>,
     pub secrets: HashMap<String, SecretGrant>,
+    pub state: Option<Arc<Space>>,
 }
 
 /// Why grants do not fit a plugin.
@@ -78,6 +81,7 @@ impl Reach {
             Grant::Folder(grant) => {
                 self.folders.insert(name.to_owned(), Folder::new(grant.clone()));
             }
+            Grant::State(grant) => self.state = Some(Arc::new(Space::new(grant.clone()))),
             Grant::Secret(grant) => {
                 self.secrets.insert(name.to_owned(), grant.clone());
             }

@@ -9,6 +9,7 @@ mod files;
 mod log;
 mod progress;
 mod secrets;
+mod state;
 mod text;
 mod type_imports;
 
@@ -47,6 +48,7 @@ pub(crate) fn new_linker(engine: &Engine) -> wasmtime::Result<Linker<Guest>> {
     files::link(&mut linker)?;
     connect::link(&mut linker)?;
     secrets::link(&mut linker)?;
+    state::link(&mut linker)?;
     type_imports::link(&mut linker)?;
     Ok(linker)
 }

@@ -13,6 +13,7 @@ use crate::connect::Error as ConnectError;
 use crate::files::{Entry, Error as FileError, Move, OnExists};
 use crate::log::Level;
 use crate::secrets::Error as SecretError;
+use crate::state::Error as StateError;
 use crate::testing::folder::{self, Folder};
 use crate::testing::{Event, PeerRead, PeerScript, Stage, StagedSecret, with_stage};
 use crate::text::Error as TextError;
@@ -142,6 +143,22 @@ fn staged_secret(
         Some(error) => Err(error),
         None => stage.secrets.get(slot).and_then(take).ok_or(SecretError::Denied),
     })
+}
+
+pub fn state_get(key: &str) -> Result<Option<Vec<u8>>, StateError> {
+    with_stage(|stage| stage.state.get(key))
+}
+
+pub fn state_put(key: &str, value: &[u8]) -> Result<(), StateError> {
+    with_stage(|stage| stage.state.put(key, value))
+}
+
+pub fn state_delete(key: &str) -> Result<(), StateError> {
+    with_stage(|stage| stage.state.delete(key))
+}
+
+pub fn state_scan(prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<String>, StateError> {
+    with_stage(|stage| stage.state.scan(prefix, after, limit))
 }
 
 #[derive(Debug)]

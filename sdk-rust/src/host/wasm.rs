@@ -10,6 +10,7 @@ use crate::files::{Entry, Error as FileError, Move, OnExists};
 use crate::glue::services::portway::host as wit;
 use crate::log::Level;
 use crate::secrets::Error as SecretError;
+use crate::state::Error as StateError;
 use crate::text::Error as TextError;
 
 /// Bytes that stay in the host.
@@ -115,6 +116,31 @@ fn secret_error(error: wit::secrets::Error) -> SecretError {
         wit::secrets::Error::NotFound => SecretError::NotFound,
         wit::secrets::Error::Unavailable(text) => SecretError::Unavailable(text),
         wit::secrets::Error::Other(text) => SecretError::Other(text),
+    }
+}
+
+pub fn state_get(key: &str) -> Result<Option<Vec<u8>>, StateError> {
+    wit::state::get(key).map_err(state_error)
+}
+
+pub fn state_put(key: &str, value: &[u8]) -> Result<(), StateError> {
+    wit::state::put(key, value).map_err(state_error)
+}
+
+pub fn state_delete(key: &str) -> Result<(), StateError> {
+    wit::state::delete(key).map_err(state_error)
+}
+
+pub fn state_scan(prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<String>, StateError> {
+    wit::state::scan(prefix, after, limit).map_err(state_error)
+}
+
+fn state_error(error: wit::state::Error) -> StateError {
+    match error {
+        wit::state::Error::Denied => StateError::Denied,
+        wit::state::Error::QuotaExceeded => StateError::QuotaExceeded,
+        wit::state::Error::Unavailable(text) => StateError::Unavailable(text),
+        wit::state::Error::Other(text) => StateError::Other(text),
     }
 }
 

@@ -8,4 +8,5 @@ pub mod files;
 pub mod log;
 pub mod progress;
 pub mod secrets;
+pub mod state;
 pub mod text;

@@ -12,7 +12,7 @@ use portway_engine::ports::Clock;
 use portway_engine::settings as engine;
 use portway_model::{DestinationId, GroupId, InterfaceId, Tier, code};
 use portway_runtime::{LoadError, OpeningError, Plugin, PluginKind, Runtime};
-use portway_store::Registered;
+use portway_store::{Registered, Store};
 
 use super::catalog::{FindError, PluginCatalog};
 use super::deliver::{Delivery, Destination, Target};
@@ -20,6 +20,7 @@ use super::names::Names;
 use super::observer::{Observers, PluginObserver};
 use super::openings::{self, Owner};
 use super::secret_ledger::SecretLedger;
+use super::state_store;
 
 /// Why a project's plugins cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -134,14 +135,15 @@ pub async fn delivery(
     project: &Project,
     plugins: &mut Plugins<'_>,
     names: &Names,
-    (store, clock): (String, Arc<dyn Clock>),
+    (store, clock, kept): (String, Arc<dyn Clock>, Arc<dyn Store>),
 ) -> Result<Delivery, AssembleError> {
     let mut destinations = HashMap::new();
     for interface in &project.interfaces {
         for settings in &interface.destinations {
             let (of, name) = (interface.name.as_str(), settings.name.value.as_str());
             if let Some(id) = names.destination(of, name) {
-                let opened = destination(of, settings, &project.limits, plugins, names).await?;
+                let home = Home { names, limits: &project.limits, store: &kept, id };
+                let opened = destination(of, settings, &home, plugins).await?;
                 destinations.insert(id, opened);
             }
         }
@@ -149,25 +151,33 @@ pub async fn delivery(
     Ok(Delivery { store, destinations, clock })
 }
 
+/// What a destination's plugins are opened with, beside their own settings.
+struct Home<'a> {
+    names: &'a Names,
+    limits: &'a LimitSettings,
+    /// Where they keep their state.
+    store: &'a Arc<dyn Store>,
+    id: DestinationId,
+}
+
 async fn destination(
     interface: &str,
     settings: &DestinationSettings,
-    limits: &LimitSettings,
+    home: &Home<'_>,
     plugins: &mut Plugins<'_>,
-    names: &Names,
 ) -> Result<Destination, AssembleError> {
     let owner = Owner { interface, destination: settings.name.value.as_str() };
     let mut transforms = Vec::with_capacity(settings.transform.len());
     for transform in &settings.transform {
         let plugin = plugins.load(Role::Transform, transform.plugin.value.as_str()).await?;
-        let opening = opening(&owner, transform, &plugin, limits, plugins);
+        let opening = opening(&owner, transform, &plugin, home, plugins);
         transforms.push(plugin.transformer(opening)?);
     }
-    let route = settings.route.as_ref().and_then(|route| names.interface(route.value.as_str()));
+    let route = settings.route.as_ref().and_then(|route| home.names.interface(route.value.as_str()));
     let target = match (&settings.sender, route) {
         (Some(sender), _) => {
             let plugin = plugins.load(Role::Sender, sender.plugin.value.as_str()).await?;
-            let opening = opening(&owner, sender, &plugin, limits, plugins);
+            let opening = opening(&owner, sender, &plugin, home, plugins);
             match plugin.kind() {
                 PluginKind::HttpSender => Target::HttpSender(plugin.http_sender(opening)?),
                 PluginKind::Sender
@@ -190,11 +200,13 @@ fn opening(
     owner: &Owner<'_>,
     plugin_use: &PluginUse,
     plugin: &Plugin,
-    limits: &LimitSettings,
+    home: &Home<'_>,
     plugins: &mut Plugins<'_>,
 ) -> portway_runtime::Opening {
     let observer = plugins.observer(owner.interface, owner.destination, plugin.name());
-    openings::of_use(owner, plugin_use, plugin.manifest(), limits, observer)
+    let mut opening = openings::of_use(owner, plugin_use, plugin.manifest(), home.limits, observer);
+    state_store::bind(&mut opening, home.store, home.id);
+    opening
 }
 
 /// What the engine is told of the project.

@@ -284,5 +284,6 @@ fn kind_of(grant: &GrantSettings) -> SlotKind {
         GrantSettings::Tcp(_) => SlotKind::Tcp,
         GrantSettings::Reveal(_) => SlotKind::Reveal,
         GrantSettings::Sign(_) => SlotKind::Sign,
+        GrantSettings::State(_) => SlotKind::State,
     }
 }

@@ -28,7 +28,8 @@ pub fn certificate_problems(project: &Project, now: i64) -> Vec<Problem> {
                 GrantSettings::Tcp(tcp) => tcp.tls.as_ref().and_then(|tls| tls.roots.as_ref()),
                 GrantSettings::Folder(_)
                 | GrantSettings::Reveal(_)
-                | GrantSettings::Sign(_) => None,
+                | GrantSettings::Sign(_)
+                | GrantSettings::State(_) => None,
             };
             if let Some(roots) = roots {
                 authorities(roots, now, &mut problems);

@@ -11,6 +11,7 @@ mod control;
 mod deliver;
 mod embedded;
 mod judge;
+mod kept;
 mod latency;
 mod names;
 mod observer;
@@ -23,6 +24,7 @@ mod running;
 mod secret_ledger;
 mod secret_tally;
 mod sources;
+mod state_store;
 mod threads;
 
 pub use assemble::AssembleError;

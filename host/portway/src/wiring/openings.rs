@@ -15,7 +15,8 @@ use portway_net::folder::{self, FolderGrant};
 use portway_net::http::{Credentials, HttpGrant};
 use portway_net::tcp::{TcpGrant, TcpTls};
 use portway_runtime::{
-    CallLimits, Grant, Grants, Manifest, Observer, Opening, SecretAction, SecretGrant, SecretValue,
+    CallLimits, Grant, Grants, Manifest, NoState, Observer, Opening, SecretAction, SecretGrant, SecretValue,
+    StateGrant,
 };
 use zeroize::Zeroizing;
 
@@ -41,8 +42,10 @@ pub fn of_use(
     if let Some(bytes) = plugin_use.memory_bytes_max {
         limits.memory_bytes = bytes.as_usize();
     }
-    let grants =
-        plugin_use.grants.iter().map(|(name, granted)| (name.as_str().to_owned(), grant(&granted.value)));
+    let grants = plugin_use
+        .grants
+        .iter()
+        .map(|(name, granted)| (name.as_str().to_owned(), grant(&granted.value, plugin_use)));
     Opening {
         origin: owner.interface.to_owned(),
         destination: owner.destination.to_owned(),
@@ -75,8 +78,14 @@ fn engine_attributes() -> Attributes {
     Attributes::new(vec![version]).unwrap_or_default()
 }
 
-fn grant(settings: &GrantSettings) -> Grant {
+fn grant(settings: &GrantSettings, plugin_use: &PluginUse) -> Grant {
     match settings {
+        // Where something is delivered, it is bound to what is stored for the destination.
+        GrantSettings::State(state) => Grant::State(StateGrant {
+            space: state.space(plugin_use).as_str().into(),
+            keys_max: state.keys_max,
+            store: Arc::new(NoState),
+        }),
         GrantSettings::Http(http) => Grant::Http(http_grant(http)),
         GrantSettings::Tcp(tcp) => Grant::Tcp(tcp_grant(tcp)),
         GrantSettings::Reveal(reveal) => {

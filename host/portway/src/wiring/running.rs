@@ -148,7 +148,8 @@ impl Running {
         let runtime = runtime(&project, &data)?;
         let mut plugins = Plugins::new(&runtime, catalog).recording(SecretLedger::in_folder(&data));
         let clock = Arc::new(SystemClock::new());
-        let of_store = (registered.store.clone(), clock.clone() as Arc<dyn Clock>);
+        let kept: Arc<dyn Store> = store.clone();
+        let of_store = (registered.store.clone(), clock.clone() as Arc<dyn Clock>, kept);
         let delivery = assemble::delivery(&project, &mut plugins, &names, of_store).await?;
         let latencies = delivery.latencies();
         let threads = Threads::start(sockets).map_err(StartError::Threads)?;

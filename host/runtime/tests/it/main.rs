@@ -14,4 +14,5 @@ mod replay;
 mod secrets;
 mod senders;
 mod sources;
+mod state;
 mod support;

@@ -17,6 +17,7 @@ mod rubbish;
 mod secrets;
 mod senders;
 mod service;
+mod state;
 mod stopping;
 mod tcp;
 mod validating;
