@@ -50,7 +50,7 @@ pub use message::{Call, Context, Deadline, Message};
 pub use poll_source::{Found, PollSource, Query};
 pub use problem::{Failure, Later, Problem, ResultExt, Trouble};
 pub use sender::{Answer, SendVerdict, Sender, send_each};
-pub use services::{blobs, clock, connect, files, http, log, progress, text};
+pub use services::{blobs, clock, connect, files, http, log, progress, secrets, state, text};
 pub use settings::{NoSettings, parse_settings};
 pub use source::{Content, Draft, Fate, Item, Receipt, Refusal, Span};
 pub use stream_source::{Codec, FinishReason, Step, StreamReply, StreamSource};

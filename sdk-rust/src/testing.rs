@@ -8,6 +8,8 @@ mod case;
 pub(crate) mod folder;
 mod http;
 mod poll;
+mod secret;
+mod state;
 mod stored;
 
 use std::cell::RefCell;
@@ -15,14 +17,19 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use crate::log::Level;
-use crate::{HttpError, Response, connect, files};
+use crate::{HttpError, Response, connect, files, secrets};
 
 use folder::{Folder, StagedFile};
 
 pub use case::{Case, describe_sends, describe_transforms};
 pub use http::HttpHost;
 pub use poll::PollHost;
+pub use secret::{fail_secrets, grant_reveal, grant_sign};
+pub use state::{fail_state, grant_state, state};
 pub use stored::Stored;
+
+pub(crate) use secret::StagedSecret;
+pub(crate) use state::StagedState;
 
 /// What a plugin did, in the order it did it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +130,9 @@ pub(crate) struct Stage {
     pub peers: BTreeMap<String, VecDeque<Result<PeerScript, connect::Error>>>,
     pub kept: BTreeMap<String, PeerScript>,
     pub apis: BTreeMap<String, VecDeque<Result<Response, HttpError>>>,
+    pub secrets: BTreeMap<String, StagedSecret>,
+    pub secret_failures: VecDeque<secrets::Error>,
+    pub state: StagedState,
 }
 
 thread_local! {

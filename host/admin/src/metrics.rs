@@ -123,6 +123,8 @@ metrics! {
     DestinationNotices = Counter "destination_notices_total" ["interface", "destination", "plugin", "code"],
     /// Faults of plugins, by kind; the destination of a source is empty.
     Faults = Counter "plugin_faults_total" ["interface", "destination", "plugin", "kind"],
+    /// Uses of granted secrets by plugins, by action: reveal or sign; the destination of a source is empty.
+    SecretUses = Counter "secret_uses_total" ["interface", "destination", "plugin", "secret", "action"],
     /// Pending deliveries of a destination.
     Waiting = Gauge "destination_waiting" ["interface", "destination"],
     /// Age of its oldest pending delivery.
@@ -326,6 +328,21 @@ fn render_plugins(page: &mut Page, status: &Status) {
                     ("kind", &fault.reason),
                 ];
                 page.line(Metric::Faults, &labels, fault.count as f64);
+            }
+        }
+    }
+    page.head(Metric::SecretUses);
+    for interface in &status.interfaces {
+        for plugin in &interface.plugins {
+            for used in &plugin.secrets {
+                let labels = [
+                    ("interface", interface.name.as_str()),
+                    ("destination", plugin.destination.as_deref().unwrap_or_default()),
+                    ("plugin", &plugin.plugin),
+                    ("secret", &used.secret),
+                    ("action", &used.action),
+                ];
+                page.line(Metric::SecretUses, &labels, used.count as f64);
             }
         }
     }

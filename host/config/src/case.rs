@@ -174,7 +174,7 @@ pub fn read_case(folder: &Path, shown: &str) -> Result<CaseFile, Problems> {
 }
 
 fn check_case(shown: &str, text: &str) -> Result<CaseFile, Problems> {
-    let (environment, secrets) = (Environment::default(), std::collections::BTreeMap::new());
+    let (environment, secrets) = (Environment::default(), crate::secrets::Secrets::default());
     let names = Names { environment: &environment, secrets: &secrets };
     let (case, mut problems) = Reader::file(shown, text, &names, Path::new(""), CaseFile::read_table);
     if let Some(case) = &case {

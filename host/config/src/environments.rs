@@ -39,7 +39,7 @@ pub(crate) fn read_environment(
 }
 
 fn parse(shown: &str, text: &str) -> (Vec<(String, String)>, Vec<Problem>) {
-    let (environment, none) = (Environment::default(), std::collections::BTreeMap::new());
+    let (environment, none) = (Environment::default(), crate::secrets::Secrets::default());
     let names = Names { environment: &environment, secrets: &none };
     let (values, problems) = Reader::file(shown, text, &names, Path::new(""), read_values);
     (values.unwrap_or_default(), problems)

@@ -43,6 +43,7 @@ fn check_grants(grants: &BTreeMap<Name, At<GrantSettings>>, problems: &mut Vec<P
                 let roots = tcp.tls.iter().flat_map(|tls| &tls.roots);
                 roots.for_each(|roots| check_file(roots, "authorities", problems));
             }
+            GrantSettings::Reveal(_) | GrantSettings::Sign(_) | GrantSettings::State(_) => {}
             GrantSettings::Folder(folder) if folder.path.as_path().is_dir() => {}
             GrantSettings::Folder(folder) => {
                 let text = format!("there is no folder `{}`", folder.path.as_path().display());

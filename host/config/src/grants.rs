@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::by_type::by_type;
 use crate::list::words;
-use crate::{At, ByteSize, ProjectPath, Secret};
+use crate::{At, ByteSize, ProjectPath, RevealGrantSettings, Secret, SignGrantSettings, StateGrantSettings};
 
 /// What one slot of a plugin is bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,9 @@ pub enum GrantSettings {
     Http(HttpGrantSettings),
     Folder(FolderGrantSettings),
     Tcp(TcpGrantSettings),
+    Reveal(RevealGrantSettings),
+    Sign(SignGrantSettings),
+    State(StateGrantSettings),
 }
 
 impl GrantSettings {
@@ -24,6 +27,9 @@ impl GrantSettings {
             GrantSettings::Http(_) => "http",
             GrantSettings::Folder(_) => "folder",
             GrantSettings::Tcp(_) => "tcp",
+            GrantSettings::Reveal(_) => "reveal",
+            GrantSettings::Sign(_) => "sign",
+            GrantSettings::State(_) => "state",
         }
     }
 }
@@ -148,6 +154,9 @@ by_type!(GrantSettings {
     "http" => Http(HttpGrantSettings),
     "folder" => Folder(FolderGrantSettings),
     "tcp" => Tcp(TcpGrantSettings),
+    "reveal" => Reveal(RevealGrantSettings),
+    "sign" => Sign(SignGrantSettings),
+    "state" => State(StateGrantSettings),
 });
 
 by_type!(CredentialSettings {
@@ -182,7 +191,7 @@ mod tests {
     fn an_unknown_type_is_a_problem_that_lists_the_known() {
         let problems = problems_of_sender("grants.api = { type = \"htp\" }");
         assert!(problems.contains("`api` has an unknown `type`"), "{problems}");
-        assert!(problems.contains("http, folder, tcp"), "{problems}");
+        assert!(problems.contains("http, folder, tcp, reveal, sign, state"), "{problems}");
     }
 
     #[test]

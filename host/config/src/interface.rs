@@ -140,7 +140,7 @@ mod tests {
             let text = format!("{more}\n{source}");
             let names = crate::secret::Names {
                 environment: &crate::Environment::default(),
-                secrets: &std::collections::BTreeMap::new(),
+                secrets: &crate::secrets::Secrets::default(),
             };
             let path = std::path::Path::new("/p");
             let (file, _) = Reader::file("t.toml", &text, &names, path, InterfaceFile::read_table);

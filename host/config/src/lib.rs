@@ -16,6 +16,7 @@ mod case;
 mod catalog;
 mod destination;
 mod duration;
+mod encrypted;
 mod environments;
 mod files;
 mod grants;
@@ -37,9 +38,12 @@ mod retry;
 mod routes;
 mod schema;
 mod secret;
+mod secret_grants;
+mod secrets;
 mod secrets_file;
 mod size;
 mod source;
+mod state_grant;
 mod store;
 mod template;
 mod text;
@@ -56,6 +60,7 @@ pub use auth::{
 pub use case::{AnswerFailure, CaseAnswer, CaseFile, CaseSettings, Moment, read_case};
 pub use catalog::{Catalog, Role};
 pub use destination::DestinationSettings;
+pub use encrypted::{Change, EncryptedError, EncryptedFile, make_identity};
 pub use grants::{
     Access, Addresses, CredentialSettings, FolderGrantSettings, GrantSettings, HttpGrantSettings,
     TcpGrantSettings, TcpTlsSettings,
@@ -74,7 +79,10 @@ pub use reference::reference;
 pub use retry::RetrySettings;
 pub use schema::{PluginSchema, SlotSchema, schemas};
 pub use secret::{Environment, Secret};
+pub use secret_grants::{NamedSecret, RevealGrantSettings, SecretForm, SignGrantSettings};
+pub use secrets::SecretStanding;
 pub use size::ByteSize;
 pub use source::{SourceSettings, TlsSettings};
+pub use state_grant::StateGrantSettings;
 pub use store::StoreSettings;
 pub use text::ProjectPath;

@@ -12,10 +12,11 @@ use crate::project::ProjectFile;
 use crate::reader::{Reader, shorten};
 use crate::routes::Known;
 use crate::secret::Names;
-use crate::secrets_file::{parse_secrets, read_secrets};
+use crate::secrets::{SecretStanding, Secrets};
+use crate::secrets_file::parse_secrets;
 use crate::{
-    At, Catalog, DestinationSettings, Environment, InterfaceSettings, Name, Place, PluginByPath, Problem,
-    Problems, Project, Weight, catalog, ports, routes,
+    At, Catalog, DestinationSettings, Environment, GrantSettings, InterfaceSettings, Name, Place,
+    PluginByPath, Problem, Problems, Project, Weight, catalog, ports, routes,
 };
 
 /// Interfaces in a project.
@@ -26,6 +27,7 @@ const INTERFACES_MAX: usize = 10_000;
 pub struct Draft {
     project: Option<Project>,
     problems: Vec<Problem>,
+    secrets: Vec<SecretStanding>,
 }
 
 impl Draft {
@@ -40,6 +42,11 @@ impl Draft {
         if let Some(project) = &self.project {
             self.problems.extend(catalog::check(project, catalog));
         }
+    }
+
+    /// The secrets that are set or needed, by name.
+    pub fn secrets(&self) -> &[SecretStanding] {
+        &self.secrets
     }
 
     /// Adds a problem that only the caller can see.
@@ -82,16 +89,21 @@ pub fn read_in(dir: &Path, environment: &Environment, name: Option<&str>) -> Dra
         return read(dir, environment);
     };
     let (environment, problems) = read_environment(dir, environment, name);
-    let mut draft = read(dir, &environment);
+    let mut draft = read_at(dir, &environment, Some(name));
     draft.problems.extend(problems);
     draft
 }
 
 /// Reads a project folder as far as it can be read.
 pub fn read(dir: &Path, environment: &Environment) -> Draft {
+    read_at(dir, environment, None)
+}
+
+/// With the secrets of a place.
+fn read_at(dir: &Path, environment: &Environment, place: Option<&str>) -> Draft {
     let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_path_buf());
     let mut problems = Vec::new();
-    let secrets = read_secrets(&dir, &mut problems);
+    let secrets = Secrets::read(&dir, environment, place, &mut problems);
     let names = Names { environment, secrets: &secrets };
     let file = read_project_file(&dir, &names, &mut problems);
     let (interfaces, known) = read_interfaces(&dir, &names, &mut problems);
@@ -102,19 +114,19 @@ pub fn read(dir: &Path, environment: &Environment) -> Draft {
         problems.extend(project.plugins.values().filter_map(PluginByPath::check));
         check_files(project, &mut problems);
     }
-    Draft { project, problems }
+    Draft { project, problems, secrets: secrets.standings(environment) }
 }
 
 /// The problems of one file's text, by the name it would have in a project. References are
 /// resolved against nothing. Never panics, whatever the text.
 pub fn check_text(file_name: &str, text: &str) -> Problems {
     let environment = Environment::default();
-    let secrets = BTreeMap::new();
+    let secrets = Secrets::default();
     let names = Names { environment: &environment, secrets: &secrets };
     let base = Path::new("");
     let problems = match file_name {
         Project::FILE => Reader::file(file_name, text, &names, base, ProjectFile::read_table).1,
-        Project::SECRETS => parse_secrets(text).1,
+        Project::SECRETS => parse_secrets(file_name, text).1,
         _ => {
             let (file, mut problems) = Reader::file(file_name, text, &names, base, InterfaceFile::read_table);
             if let (Some(file), Some(name)) = (file, Name::new("checked")) {
@@ -247,6 +259,7 @@ fn check_destination(destination: &DestinationSettings, problems: &mut Vec<Probl
         let hint = format!("at most {} are taken", DestinationSettings::TRANSFORMS_MAX);
         problems.push(Problem::new(place.clone(), code::OUTSIDE_LIMITS, text).hint(hint));
     }
+    check_state(destination, problems);
     if destination.route.is_some() && destination.guarantee == Guarantee::AtMostOnce {
         let text = format!("destination `{name}` routes with `guarantee = \"at-most-once\"`");
         let problem = Problem::new(place.clone(), code::BAD_VALUE, text);
@@ -256,5 +269,23 @@ fn check_destination(destination: &DestinationSettings, problems: &mut Vec<Probl
         let text = format!("destination `{name}` waits longer at first than at most");
         let problem = Problem::new(place.clone(), code::BAD_VALUE, text);
         problems.push(problem.hint("raise `longest_wait`, or lower `first_wait`"));
+    }
+}
+
+/// Plugins of one destination keep their state under different names.
+fn check_state(destination: &DestinationSettings, problems: &mut Vec<Problem>) {
+    let mut names: Vec<Name> = Vec::new();
+    for plugin_use in destination.transform.iter().chain(&destination.sender) {
+        for grant in plugin_use.grants.values() {
+            let GrantSettings::State(state) = &grant.value else { continue };
+            let name = state.space(plugin_use);
+            if names.contains(name) {
+                let text =
+                    format!("two plugins of destination `{}` keep a state `{name}`", destination.name.value);
+                let hint = "add `name = \"…\"` to the grant of one of them";
+                problems.push(Problem::new(grant.place.clone(), code::NAME_TWICE, text).hint(hint));
+            }
+            names.push(name.clone());
+        }
     }
 }

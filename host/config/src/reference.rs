@@ -25,7 +25,7 @@ Editors that know JSON Schema complete them: `portway schema --out .portway/sche
 | name | lower-case letters, digits, `-` and `_`, at most 64 |
 | path | relative to the project folder, or absolute |
 | env | `${env:NAME}` may stand in the text: an environment variable, or with `--env PLACE` a value of `environments/PLACE.toml`; the variable wins |
-| secret | `${secret:NAME}` may stand there, too: from `secrets.toml` (mode 0600) beside `portway.toml`, or from the environment variable `PORTWAY_SECRET_NAME`, which wins |
+| secret | `${secret:NAME}` may stand there, too: from the environment variable `PORTWAY_SECRET_NAME`, from `secrets.toml` (mode 0600) beside `portway.toml`, or from the encrypted file `secrets.age`, with `--env PLACE` `environments/PLACE.secrets.age`; the first that has it wins |
 ";
 
 /// Every option of a project, as Markdown.

@@ -3,6 +3,7 @@
 //! `$${` is a literal `${`. A mistake names the reference, never a value.
 
 use crate::secret::Names;
+use crate::secrets_file::is_secret_name;
 
 /// Which references an option takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,32 +23,31 @@ pub(crate) struct Unresolved {
     pub(crate) hint: String,
 }
 
-/// The text with its references replaced.
+/// The text with its references replaced. Made in one piece, so that no part of a secret stays
+/// behind in memory that was outgrown.
 pub(crate) fn resolve(text: &str, mark: Mark, names: &Names<'_>) -> Result<String, Unresolved> {
-    let mut resolved = String::with_capacity(text.len());
+    let mut resolved: Vec<&str> = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find("${") {
         let (before, reference) = rest.split_at(at);
         if let Some(literal) = before.strip_suffix('$') {
-            resolved.push_str(literal);
-            resolved.push_str("${");
+            resolved.extend([literal, "${"]);
             rest = reference.get(2..).unwrap_or_default();
             continue;
         }
-        resolved.push_str(before);
+        resolved.push(before);
         let (name, after) =
             reference.get(2..).and_then(|inner| inner.split_once('}')).ok_or_else(unclosed)?;
-        resolved.push_str(lookup(name, mark, names)?);
+        resolved.push(lookup(name, mark, names)?);
         rest = after;
     }
-    resolved.push_str(rest);
-    Ok(resolved)
+    resolved.push(rest);
+    Ok(resolved.concat())
 }
 
 fn lookup<'n>(reference: &str, mark: Mark, names: &'n Names<'_>) -> Result<&'n str, Unresolved> {
     let (kind, name) = reference.split_once(':').unwrap_or(("", reference));
-    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    let named = !name.is_empty() && name.len() <= 128 && name.bytes().all(word);
+    let named = is_secret_name(name);
     let (value, hint) = match kind {
         "env" | "secret" if !named => {
             let text = format!("`${{{kind}:…}}` does not name anything");
@@ -56,11 +56,7 @@ fn lookup<'n>(reference: &str, mark: Mark, names: &'n Names<'_>) -> Result<&'n s
         "env" if mark == Mark::None => return Err(not_marked("env")),
         "secret" if mark != Mark::Secret => return Err(not_marked("secret")),
         "env" => (names.environment.get(name), format!("set the environment variable `{name}`")),
-        "secret" => {
-            let variable = format!("{}{name}", crate::Environment::SECRET_PREFIX);
-            let hint = format!("add `{name} = \"…\"` to `secrets.toml` (mode 0600), or set `{variable}`");
-            (names.secret(name), hint)
-        }
+        "secret" => (names.secrets.get(name, names.environment), names.secrets.hint(name)),
         _ => {
             let hint = "write `${env:NAME}` or `${secret:NAME}`; `$${` is a literal `${`".to_owned();
             return Err(Unresolved { text: "unknown kind of reference".to_owned(), hint });
@@ -84,16 +80,13 @@ fn not_marked(kind: &str) -> Unresolved {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::{Environment, Secret};
+    use crate::Environment;
+    use crate::secrets::Secrets;
 
     fn check(text: &str, mark: Mark) -> Result<String, String> {
         let environment = Environment::of_pairs([("HOST", "lab"), ("PORTWAY_SECRET_A", "from-env")]);
-        let secrets = [("A", "from-file"), ("B", "only-file")];
-        let secrets: BTreeMap<_, _> =
-            secrets.map(|(name, value)| (name.to_owned(), Secret::new(value))).into();
+        let secrets = Secrets::of_file([("A", "from-file"), ("B", "only-file")]);
         let names = Names { environment: &environment, secrets: &secrets };
         resolve(text, mark, &names).map_err(|unresolved| unresolved.text)
     }

@@ -74,11 +74,15 @@ impl Value for Secret {
 
     fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
         let node = Node { mark: Mark::Secret, ..node.clone() };
-        let hint = "write it on one line, best as `${secret:NAME}`";
-        read_form(&node, reader, "a text without line breaks", hint, |text| {
-            let good = !text.is_empty() && !text.chars().any(char::is_control);
-            good.then(|| Secret::new(text))
-        })
+        let (form, hint) = ("a text without line breaks", "write it on one line, best as `${secret:NAME}`");
+        let secret = Secret::new(read_string(&node, reader, form, Some(hint))?);
+        let text = secret.reveal();
+        if text.is_empty() || text.chars().any(char::is_control) {
+            let text = format!("`{}` is not {form}", node.key);
+            reader.report(node.span.start, code::BAD_VALUE, text, Some(hint.to_owned()));
+            return None;
+        }
+        Some(secret)
     }
 
     fn schema(_definitions: &mut Definitions) -> Json {

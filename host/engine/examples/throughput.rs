@@ -19,8 +19,8 @@ use portway_model::{
 };
 use portway_store::{
     ActionView, AttemptView, DeliveryView, DestinationActionView, Durability, LaneHead, ListMessages,
-    Maintenance, MessageOutcome, MessageView, Page, Pending, QueueView, Registered, ResultOutcome, Store,
-    StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
+    ListStateKeys, Maintenance, MessageOutcome, MessageView, Page, Pending, QueueView, Registered,
+    ResultOutcome, Store, StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
 };
 
 /// What a flush takes on a fast disk.
@@ -121,7 +121,7 @@ impl Deliver for Agreeing {
     async fn deliver(&self, run: Run) -> RunReport {
         self.0.fetch_add(run.messages.len() as u64, Ordering::Relaxed);
         let verdicts = run.messages.iter().map(|_| Verdict::Sent(Answer::default())).collect();
-        RunReport { verdicts, stop: None, go_singly: false }
+        RunReport { verdicts, stop: None, go_singly: false, state: Vec::new() }
     }
 }
 
@@ -156,6 +156,28 @@ impl Store for Counting {
 
     async fn source_cursor(&self, _interface: InterfaceId) -> Result<Option<bytes::Bytes>, StoreError> {
         Ok(None)
+    }
+
+    async fn get_state(
+        &self,
+        _destination: DestinationId,
+        _space: &str,
+        _key: &str,
+    ) -> Result<Option<bytes::Bytes>, StoreError> {
+        Ok(None)
+    }
+
+    async fn list_state_keys(&self, _list: &ListStateKeys) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn count_state(
+        &self,
+        _destination: DestinationId,
+        _space: &str,
+        _limit: u32,
+    ) -> Result<u32, StoreError> {
+        Ok(0)
     }
 
     async fn count_pending(&self, _destinations: &[DestinationId], _limit: u32) -> Result<u32, StoreError> {

@@ -38,6 +38,8 @@ pub(crate) struct Finished {
     pub result: DeliveryResult,
     /// It was dropped, not sent.
     pub is_drop: bool,
+    /// It came with state: its lane goes on when that can be read.
+    pub has_state: bool,
     /// How often the store refused it.
     pub refusals: u8,
 }
@@ -275,7 +277,9 @@ impl Completer {
             (0, _) => Settled::Quarantined(Failure::new(code::RESULT_REFUSED, text)),
             _ => return None,
         };
-        let result = DeliveryResult { settled, attempted: None, ..finished.result };
+        // It may be the state that is refused.
+        let state = Vec::new();
+        let result = DeliveryResult { settled, attempted: None, state, ..finished.result };
         Some(Finished { result, refusals: finished.refusals + 1, ..finished })
     }
 
@@ -307,8 +311,10 @@ mod tests {
                 attempts: AttemptNo(1),
                 settled: Settled::Sent(Answer::default()),
                 attempted: None,
+                state: Vec::new(),
             },
             is_drop: false,
+            has_state: false,
             refusals: 0,
         }
     }

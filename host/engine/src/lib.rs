@@ -34,7 +34,7 @@ pub use fact::{DestinationName, Fact};
 pub use fate::Fate;
 pub use gate::{Gate, GateError, Permit};
 pub use handle::{EngineHandle, Settling, UnitMax, split_resend};
-pub use ports::{Clock, Deliver, Routed, Run, RunReport, Stop, Verdict};
+pub use ports::{Clock, Deliver, MessageState, Routed, Run, RunReport, Stop, Verdict};
 pub use settings::{DestinationSettings, EngineSettings, InterfaceSettings, LayoutChange, Limits};
 pub use shell::{Engine, EngineParts, EngineTask};
 pub use status::Status;

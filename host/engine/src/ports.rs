@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use portway_model::{
-    Answer, Attributes, DestinationId, Envelope, Failure, Guarantee, InterfaceId, Key, Later, Timestamp,
-    Trouble, code,
+    Answer, Attributes, DestinationId, Envelope, Failure, Guarantee, InterfaceId, Key, Later, StateWrite,
+    Timestamp, Trouble, code,
 };
 
 /// Wall time for what is stored, and a monotonic time for waits.
@@ -44,6 +44,17 @@ pub struct RunReport {
     pub stop: Option<Stop>,
     /// A fault was seen: what is still pending goes on one by one for as many messages as the run had.
     pub go_singly: bool,
+    /// What plugins keep of messages of the run, each message at most once. What of it counts follows
+    /// from the verdicts: state of a message that was neither sent nor filtered is dropped.
+    pub state: Vec<MessageState>,
+}
+
+/// What plugins keep of one message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageState {
+    /// Which message of the run.
+    pub index: u32,
+    pub writes: Vec<StateWrite>,
 }
 
 /// What became of one message of a run.

@@ -300,6 +300,7 @@ async fn deliver_safely(deliver: &dyn Deliver, run: Run) -> RunReport {
             verdicts: vec![verdict; count],
             stop: Some(Stop::Unavailable(Later { failure, after_ms: None })),
             go_singly: true,
+            state: Vec::new(),
         }
     })
 }

@@ -50,6 +50,8 @@ codes! {
     FILE_UNREADABLE = "file-unreadable";
     /// `secrets.toml` can be read by others, or holds something that is no secret.
     BAD_SECRETS = "bad-secrets";
+    /// A plugin asked for a secret that it was not granted.
+    SECRET_DENIED = "secret-denied";
     /// Two destinations of an interface have one name.
     NAME_TWICE = "name-twice";
     /// A destination has neither a sender nor a route.

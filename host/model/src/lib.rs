@@ -13,6 +13,7 @@ pub mod message;
 pub mod outcome;
 pub mod rate;
 pub mod retry;
+pub mod state;
 pub mod term;
 pub mod time;
 
@@ -25,5 +26,6 @@ pub use message::{Draft, Envelope, Key};
 pub use outcome::{Answer, Failure, Later, Output, SendVerdict, TransformVerdict, Trouble};
 pub use rate::{OverRate, Per, Rate, RateLimit};
 pub use retry::{Next, OnQuarantine, RetryPolicy};
+pub use state::StateWrite;
 pub use term::Term;
 pub use time::Timestamp;

@@ -8,7 +8,7 @@ use portway_config::{Draft, Environment};
 
 use crate::commands::{
     backup, bench, destination, dev, drain, explain, r#gen, gen_docs, init, lane, message, resume, run,
-    schema, sink, status, test, try_message, validate,
+    schema, secrets, sink, status, test, try_message, validate,
 };
 use crate::output::Format;
 
@@ -40,6 +40,7 @@ pub enum Command {
     Test(test::Args),
     Try(try_message::Args),
     Schema(schema::Args),
+    Secrets(secrets::Args),
     Status(status::Args),
     Message(message::Args),
     Destination(destination::Args),
@@ -94,11 +95,23 @@ pub struct ProjectArgs {
     /// Take values for `${env:…}` from `environments/NAME.toml`, too; those of the process win
     #[arg(long, value_name = "NAME")]
     pub env: Option<String>,
+    /// The file with the age identity that opens the encrypted secrets, instead of the one that
+    /// the environment variable `PORTWAY_IDENTITY` names; it stands outside the project
+    #[arg(long, value_name = "FILE")]
+    pub identity: Option<PathBuf>,
 }
 
 impl ProjectArgs {
     /// The project as far as it can be read.
     pub fn read(&self) -> Draft {
-        portway_config::read_in(&self.project, &Environment::of_process(), self.env.as_deref())
+        portway_config::read_in(&self.project, &self.environment(), self.env.as_deref())
+    }
+
+    /// The environment of the process, with the identity that was named.
+    pub fn environment(&self) -> Environment {
+        match &self.identity {
+            Some(identity) => Environment::of_process().with_identity(identity),
+            None => Environment::of_process(),
+        }
     }
 }

@@ -14,6 +14,7 @@ use crate::fault::{Call, CallError};
 use crate::guest::Guest;
 use crate::instance::{Instance, Use};
 use crate::pool::{Lease, Pool};
+use crate::state::{Sight, Space, StateLog};
 use crate::things::Things;
 
 /// Messages of a batch.
@@ -33,7 +34,7 @@ pub struct Batch {
 }
 
 /// What is known of a call while it goes on.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Trace {
     pub begun: Option<u32>,
     pub sent: Vec<u32>,
@@ -41,6 +42,9 @@ pub(crate) struct Trace {
     /// The guest did something in the world that a peer may see.
     pub reached: bool,
     pub fuel: u64,
+    /// What the messages keep, over all calls that the batch needed.
+    state: StateLog,
+    space: Option<Arc<Space>>,
 }
 
 /// A plugin opened for one destination.
@@ -86,8 +90,24 @@ fn message(things: &mut Things, envelope: &Envelope, inline_left: &mut usize) ->
 }
 
 impl Trace {
+    /// A call begins: it goes on with what the messages keep so far. `indexes` are their places in the
+    /// batch, where they are others than in the call.
+    pub fn lend(&mut self, instance: &mut Instance, batch: &Batch, indexes: &[u32]) {
+        let guest = instance.store.data_mut();
+        if guest.reach.state.is_none() {
+            return;
+        }
+        self.space = guest.reach.state.clone();
+        guest.call.state = std::mem::take(&mut self.state);
+        guest.call.sight = if batch.ordered { Sight::Ordered } else { Sight::Alone };
+        guest.call.state_indexes.extend(indexes);
+    }
+
     /// What the store knows once a call has ended, well or not.
-    pub fn note(&mut self, instance: &Instance) {
+    pub fn note(&mut self, instance: &mut Instance) {
+        if self.space.is_some() {
+            self.state = std::mem::take(&mut instance.store.data_mut().call.state);
+        }
         let guest = instance.store.data();
         let call = &guest.call;
         self.begun = call.begun;
@@ -112,7 +132,11 @@ impl Trace {
             self.fuel = self.fuel.max(fault.fuel);
             self.begun = fault.begun;
         }
-        Call { result, begun: self.begun, sent: self.sent, unsure: self.unsure, fuel: self.fuel }
+        let state = match &self.space {
+            Some(space) if !self.state.is_empty() => self.state.into_written(&space.grant.space),
+            _ => Vec::new(),
+        };
+        Call { result, begun: self.begun, sent: self.sent, unsure: self.unsure, fuel: self.fuel, state }
     }
 }
 

@@ -9,6 +9,7 @@ use portway_model::{Failure, Trouble, code};
 use wasmtime::{Trap, WasmBacktrace};
 
 use crate::fault_text::shortened;
+use crate::state::Written;
 
 /// What a call on a batch gave.
 #[derive(Debug)]
@@ -21,6 +22,9 @@ pub struct Call<T> {
     /// Messages that the peer may have seen, and of which no verdict speaks that knows its answer.
     pub unsure: Vec<u32>,
     pub fuel: u64,
+    /// What its messages keep, whatever the result: which of it counts follows from what becomes of
+    /// each message. Mostly empty.
+    pub state: Vec<Written>,
 }
 
 /// Why a call gave no verdicts.

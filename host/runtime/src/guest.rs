@@ -23,6 +23,7 @@ use crate::output::{Sink, Throttle, Which};
 use crate::reach::Reach;
 use crate::services::Outbound;
 use crate::settings::RuntimeClock;
+use crate::state::{Sight, StateLog};
 use crate::things::Things;
 
 /// A call into WASI, which charges nothing itself.
@@ -85,6 +86,11 @@ pub(crate) struct CallState {
     /// Something was done in the world that a peer may see.
     pub reached: bool,
     pub fuel_per_message: u64,
+    /// What its messages keep.
+    pub state: StateLog,
+    pub sight: Sight,
+    /// Places of its messages in the batch, where they are others than in the call.
+    pub state_indexes: Vec<u32>,
     /// Waiting for the world, not computing.
     pub in_service: bool,
     pub deadline: Instant,
@@ -166,6 +172,9 @@ impl Guest {
                 sent: Vec::new(),
                 reached: false,
                 fuel_per_message: limits.fuel_per_message,
+                state: StateLog::default(),
+                sight: Sight::default(),
+                state_indexes: Vec::new(),
                 in_service: false,
                 deadline: Instant::now(),
             },
@@ -223,6 +232,9 @@ pub(crate) fn start(store: &mut wasmtime::Store<Guest>, start: CallStart<'_>) ->
     call.begun = None;
     call.sent.clear();
     call.reached = false;
+    call.state = StateLog::default();
+    call.sight = Sight::default();
+    call.state_indexes.clear();
     call.in_service = false;
     call.deadline = start.deadline;
     guest.random.reseed(call.messages.first().copied().unwrap_or(0));

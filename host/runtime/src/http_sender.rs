@@ -178,6 +178,7 @@ impl HttpSender {
         let resource = instance.resource(user, deadline).await?;
         let fuel = instance.fuel_of(batch.messages.len());
         instance.start(&user.opening.observer, &mut batch.ids(), fuel, deadline)?;
+        trace.lend(instance, batch, &[]);
         let messages = batch.to_wit(instance.store.data_mut(), deadline);
         let meter = instance.wasi_meter();
         let Instance { exports, store, .. } = &mut *instance;
@@ -241,6 +242,7 @@ async fn judge_in(
         indexes.iter().filter_map(|index| batch.messages.get(*index as usize)).map(|message| message.id.0);
     let fuel = instance.fuel_of(replies.len());
     instance.start(&user.opening.observer, &mut { ids }, fuel, deadline)?;
+    trace.lend(instance, batch, &indexes);
     let things = &mut instance.store.data_mut().things;
     let mut inline_left = BATCH_INLINE_BYTES_MAX;
     let replies: Vec<_> =

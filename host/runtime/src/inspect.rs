@@ -14,7 +14,8 @@ use crate::settings::COMPONENT_BYTES_MAX;
 pub const CONTRACT: &str = "0.1";
 
 /// WIT interfaces of `portway:host` that are linked.
-const SERVICES: &[&str] = &["log", "progress", "text", "blobs", "files", "connect", "http"];
+const SERVICES: &[&str] =
+    &["log", "progress", "text", "blobs", "files", "connect", "http", "secrets", "state"];
 /// WIT interfaces of `portway:plugin` a component may import: for their types alone.
 const TYPES: &[&str] = &["types", "sender"];
 /// WASI packages that are linked, in 0.2.
@@ -201,7 +202,7 @@ mod tests {
     #[test]
     fn what_is_not_linked_is_named() {
         for import in [
-            "portway:host/other@0.1.0",
+            "portway:host/sql@0.1.0",
             "wasi:http/incoming-handler@0.2.3",
             "wasi:http/types@0.3.0",
             "wasi:cli/stdout@0.3.0",

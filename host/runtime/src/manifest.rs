@@ -76,6 +76,12 @@ pub enum SlotKind {
     Http,
     Folder,
     Tcp,
+    /// A secret whose value the plugin reads.
+    Reveal,
+    /// A secret that the host signs with.
+    Sign,
+    /// Small values of its own; at most one slot, and none of a source.
+    State,
 }
 
 /// Limits a plugin asks for; the project may give less or more.
@@ -155,6 +161,13 @@ impl Manifest {
         if self.slots.len() > SLOTS_MAX {
             return Err(format!("more than {SLOTS_MAX} slots"));
         }
+        let states = self.slots.iter().filter(|slot| slot.kind == SlotKind::State).count();
+        if states > 1 {
+            return Err("more than one slot of type `state`: a plugin has one state".into());
+        }
+        if states > 0 && self.kind.is_source() {
+            return Err("a source has no `state`: what it keeps is its cursor".into());
+        }
         for (n, slot) in self.slots.iter().enumerate() {
             if !is_word(&slot.name) {
                 return Err(format!("slot name `{}` is not a word in lower case", slot.name));
@@ -177,6 +190,16 @@ impl PluginKind {
         PluginKind::HttpSender,
         PluginKind::Respond,
     ];
+
+    pub const fn is_source(self) -> bool {
+        match self {
+            PluginKind::StreamSource
+            | PluginKind::PollSource
+            | PluginKind::HttpSource
+            | PluginKind::Respond => true,
+            PluginKind::Transform | PluginKind::Sender | PluginKind::HttpSender => false,
+        }
+    }
 
     /// As in a manifest; but for `respond` also the name of the WIT interface it exports.
     pub const fn as_str(self) -> &'static str {
@@ -212,6 +235,9 @@ impl fmt::Display for SlotKind {
             SlotKind::Http => "http",
             SlotKind::Folder => "folder",
             SlotKind::Tcp => "tcp",
+            SlotKind::Reveal => "reveal",
+            SlotKind::Sign => "sign",
+            SlotKind::State => "state",
         })
     }
 }
@@ -261,6 +287,8 @@ mod tests {
             (GOOD.replace("\"http-sender\"", "\"receiver\""), "unknown variant"),
             (GOOD.replace("required = true", "must = true"), "unknown field"),
             (GOOD.replace("[limits]", "[[slot]]\nname = \"api\"\ntype = \"tcp\"\n[limits]"), "twice"),
+            (GOOD.replace("\"http\"", "\"state\"").replace("http-sender", "poll-source"), "its cursor"),
+            (GOOD.replace("[limits]", "[[slot]]\nname = \"a\"\ntype = \"state\"\n[[slot]]\nname = \"b\"\ntype = \"state\"\n[limits]"), "more than one slot of type `state`"),
             ("name = ".to_owned(), ""),
         ];
         for (text, reason) in cases {

@@ -11,6 +11,8 @@ use portway_net::tcp::TcpGrant;
 
 use crate::fault::Fault;
 use crate::outgoing::HttpAnswers;
+use crate::secret::{Recording, SecretAction, SecretGrant, SecretUse};
+use crate::state::StateGrant;
 
 /// One use of a plugin: one destination, or one interface's source.
 #[derive(Clone)]
@@ -41,6 +43,8 @@ pub enum Grant {
     Rehearsed(HttpGrant, Arc<dyn HttpAnswers>),
     Folder(FolderGrant),
     Tcp(TcpGrant),
+    Secret(SecretGrant),
+    State(StateGrant),
 }
 
 /// What one call may use up.
@@ -84,6 +88,11 @@ pub trait Observer: Send + Sync + 'static {
     fn notice(&self, code: &str, text: &str);
     /// The plugin broke off or broke its word.
     fn fault(&self, fault: &Fault);
+    /// A granted secret is about to be used. What has to be written down before the plugin gets its
+    /// answer comes back, to be done on a thread that may block.
+    fn secret(&self, _used: SecretUse<'_>) -> Option<Recording> {
+        None
+    }
 }
 
 /// Hears nothing.
@@ -153,7 +162,17 @@ impl Grant {
             }
             (Grant::Folder(a), Grant::Folder(b)) => a == b,
             (Grant::Tcp(a), Grant::Tcp(b)) => a == b,
-            (Grant::Http(_) | Grant::Rehearsed(..) | Grant::Folder(_) | Grant::Tcp(_), _) => false,
+            (Grant::Secret(a), Grant::Secret(b)) => a == b,
+            (Grant::State(a), Grant::State(b)) => a.is_same(b),
+            (
+                Grant::Http(_)
+                | Grant::Rehearsed(..)
+                | Grant::Folder(_)
+                | Grant::Tcp(_)
+                | Grant::Secret(_)
+                | Grant::State(_),
+                _,
+            ) => false,
         }
     }
 
@@ -163,6 +182,11 @@ impl Grant {
             Grant::Http(_) | Grant::Rehearsed(..) => crate::manifest::SlotKind::Http,
             Grant::Folder(_) => crate::manifest::SlotKind::Folder,
             Grant::Tcp(_) => crate::manifest::SlotKind::Tcp,
+            Grant::State(_) => crate::manifest::SlotKind::State,
+            Grant::Secret(secret) => match secret.action {
+                SecretAction::Reveal => crate::manifest::SlotKind::Reveal,
+                SecretAction::Sign => crate::manifest::SlotKind::Sign,
+            },
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Grants made ready for use: folders, TCP pools, HTTP APIs, by slot.
+//! Grants made ready for use: folders, TCP pools, HTTP APIs, secrets, by slot.
 //!
 //! One set serves all instances of a pool, so that kept connections outlive a call.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use portway_model::code;
 use portway_net::folder::Folder;
@@ -12,6 +13,8 @@ use portway_net::tcp::TcpPool;
 use crate::manifest::{Manifest, SlotKind};
 use crate::opening::{Grant, Grants};
 use crate::outgoing::Api;
+use crate::secret::SecretGrant;
+use crate::state::Space;
 
 /// What one set of grants reaches.
 #[derive(Default)]
@@ -23,6 +26,8 @@ pub(crate) struct Reach {
     pub connector: Connector,
     /// Variables, for a component that responds.
     pub environment: Vec<(String, String)>,
+    pub secrets: HashMap<String, SecretGrant>,
+    pub state: Option<Arc<Space>>,
 }
 
 /// Why grants do not fit a plugin.
@@ -93,6 +98,10 @@ impl Reach {
             }
             Grant::Folder(grant) => {
                 self.folders.insert(name.to_owned(), Folder::new(grant.clone()));
+            }
+            Grant::State(grant) => self.state = Some(Arc::new(Space::new(grant.clone()))),
+            Grant::Secret(grant) => {
+                self.secrets.insert(name.to_owned(), grant.clone());
             }
             Grant::Tcp(grant) => {
                 let pool = TcpPool::new(grant.clone()).map_err(|error| unusable(error.to_string()))?;

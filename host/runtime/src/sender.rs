@@ -56,6 +56,7 @@ async fn send_in(
     let resource = instance.resource(user, deadline).await?;
     let fuel = instance.fuel_of(batch.messages.len());
     instance.start(&user.opening.observer, &mut batch.ids(), fuel, deadline)?;
+    trace.lend(instance, batch, &[]);
     let messages = batch.to_wit(instance.store.data_mut(), deadline);
     let meter = instance.wasi_meter();
     let Instance { exports, store, .. } = &mut *instance;

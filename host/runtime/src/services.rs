@@ -9,6 +9,8 @@ mod files;
 mod http;
 mod log;
 mod progress;
+mod secrets;
+mod state;
 mod text;
 mod type_imports;
 mod wasi_http;
@@ -49,6 +51,8 @@ pub(crate) fn new_linker(engine: &Engine) -> wasmtime::Result<Linker<Guest>> {
     files::link(&mut linker)?;
     connect::link(&mut linker)?;
     http::link(&mut linker)?;
+    secrets::link(&mut linker)?;
+    state::link(&mut linker)?;
     type_imports::link(&mut linker)?;
     wasi_http::link(&mut linker)?;
     Ok(linker)

@@ -32,6 +32,11 @@ impl Transformer {
         self.opened.check().await
     }
 
+    /// Whether it is granted a state.
+    pub fn keeps_state(&self) -> bool {
+        self.opened.pool.reach.state.is_some()
+    }
+
     /// One verdict a message, in order.
     pub async fn transform(&self, batch: &Batch) -> Call<Vec<TransformVerdict>> {
         let mut trace = Trace::default();
@@ -57,6 +62,7 @@ async fn transform_in(
     let resource = instance.resource(user, deadline).await?;
     let fuel = instance.fuel_of(batch.messages.len());
     instance.start(&user.opening.observer, &mut batch.ids(), fuel, deadline)?;
+    trace.lend(instance, batch, &[]);
     let messages = batch.to_wit(instance.store.data_mut(), deadline);
     let meter = instance.wasi_meter();
     let Instance { exports, store, .. } = &mut *instance;

@@ -244,6 +244,7 @@ fn result(case: Case, message: u64, destination: u32) -> DeliveryResult {
         Answer { code: "200".into(), text: "OK".into() }
     };
     DeliveryResult {
+        state: Vec::new(),
         destination: DestinationId(destination),
         message: MessageId(message),
         round: Round(0),

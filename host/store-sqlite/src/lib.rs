@@ -24,6 +24,7 @@ mod register;
 mod result;
 mod retention;
 mod schema;
+mod state;
 mod store;
 mod suspect;
 mod term;

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Timestamp};
 use portway_store::{
     ActionView, AttemptView, DeliveryView, DestinationActionView, ErrorKind, LaneHead, ListMessages,
-    Maintenance, MessageView, Page, Pending, QueueView, Registered, Store, StoreError, StoredMessage,
-    Topology, WriteBatch, WriteOutcome,
+    ListStateKeys, Maintenance, MessageView, Page, Pending, QueueView, Registered, Store, StoreError,
+    StoredMessage, Topology, WriteBatch, WriteOutcome,
 };
 
 use crate::lock::Lock;
@@ -22,7 +22,7 @@ use crate::readers::Readers;
 use crate::retention::{PASSES_MAX, REMOVED_MAX};
 use crate::thread::{WriterThreads, start_apart};
 use crate::writer::Writer;
-use crate::{backup, cursor, delivery, destination, view};
+use crate::{backup, cursor, delivery, destination, state, view};
 
 /// A store in one SQLite file, for one engine.
 pub struct SqliteStore {
@@ -88,6 +88,31 @@ impl Store for SqliteStore {
 
     async fn source_cursor(&self, interface: InterfaceId) -> Result<Option<Bytes>, StoreError> {
         self.readers.read(move |reader| cursor::read(reader, interface)).await
+    }
+
+    async fn get_state(
+        &self,
+        destination: DestinationId,
+        space: &str,
+        key: &str,
+    ) -> Result<Option<Bytes>, StoreError> {
+        let (space, key) = (space.to_owned(), key.to_owned());
+        self.readers.read(move |reader| state::get(reader, destination, &space, &key)).await
+    }
+
+    async fn list_state_keys(&self, list: &ListStateKeys) -> Result<Vec<String>, StoreError> {
+        let list = list.clone();
+        self.readers.read(move |reader| state::list_keys(reader, &list)).await
+    }
+
+    async fn count_state(
+        &self,
+        destination: DestinationId,
+        space: &str,
+        limit: u32,
+    ) -> Result<u32, StoreError> {
+        let space = space.to_owned();
+        self.readers.read(move |reader| state::count(reader, destination, &space, limit)).await
     }
 
     async fn count_pending(&self, destinations: &[DestinationId], limit: u32) -> Result<u32, StoreError> {

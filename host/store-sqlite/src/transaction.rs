@@ -8,7 +8,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use crate::body::Ahead;
 use crate::error::{commit_failed, failed};
-use crate::{action, cursor, destination, mark, message, result, suspect, term};
+use crate::{action, cursor, destination, mark, message, result, state, suspect, term};
 
 /// Begins a transaction that writes. Dropped without [`commit`] it is rolled back, also by a panic.
 pub(crate) fn begin<'a>(connection: &'a mut Connection, what: &str) -> Result<Transaction<'a>, StoreError> {
@@ -77,6 +77,7 @@ impl Writing<'_, '_> {
         let counting =
             || results.iter().zip(&counted).filter(|(_, counted)| **counted).map(|(result, _)| result);
         result::follow_deliveries(self.connection, counting()).map_err(error)?;
+        state::keep(self.connection, counting()).map_err(error)?;
         if self.suspects {
             suspect::forget(self.connection, counting())?;
         }

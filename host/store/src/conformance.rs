@@ -14,6 +14,7 @@ pub mod keeping;
 pub mod listing;
 pub mod order;
 pub mod results;
+pub mod state;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -112,6 +113,13 @@ macro_rules! conformance_cases {
                 a_refused_write_leaves_the_cursor
                 a_cursor_outlives_the_process
                 pending_deliveries_are_counted_up_to_a_limit;
+            state:
+                state_is_stored_with_the_result_it_came_with
+                a_later_write_of_a_key_replaces_or_removes_it
+                state_of_a_stale_result_is_not_stored
+                state_outside_its_limits_or_of_what_failed_is_refused
+                keys_of_state_are_listed_in_byte_order
+                state_outlives_the_process_and_the_messages_it_came_with;
             keeping:
                 numbers_are_never_given_twice
                 registering_names_the_same_again_changes_nothing
@@ -157,6 +165,7 @@ pub fn cases() -> impl Iterator<Item = String> {
         include_str!("conformance/listing.rs"),
         include_str!("conformance/order.rs"),
         include_str!("conformance/results.rs"),
+        include_str!("conformance/state.rs"),
     ];
     sources.into_iter().flat_map(|source| {
         source

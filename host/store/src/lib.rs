@@ -16,8 +16,8 @@ mod write;
 pub use error::{ErrorKind, StoreError};
 pub use numbers::Numbers;
 pub use read::{
-    ActionView, AttemptView, DeliveryView, DestinationActionView, LaneHead, ListMessages, MessageView, Page,
-    Pause, Pending, QueueView, StoredMessage,
+    ActionView, AttemptView, DeliveryView, DestinationActionView, LaneHead, ListMessages, ListStateKeys,
+    MessageView, Page, Pause, Pending, QueueView, StoredMessage,
 };
 pub use store::{Maintenance, Registered, Registration, Store, Topology};
 pub use write::{

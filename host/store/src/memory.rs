@@ -6,6 +6,7 @@
 
 mod destination;
 mod faults;
+mod plugin_state;
 mod state;
 mod views;
 
@@ -20,8 +21,8 @@ use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Timestamp};
 
 use crate::{
     ActionView, AttemptView, DeliveryView, DestinationActionView, Durability, ErrorKind, LaneHead,
-    ListMessages, Maintenance, MessageView, Page, Pending, QueueView, Registered, Store, StoreError,
-    StoredMessage, Topology, WriteBatch, WriteOutcome,
+    ListMessages, ListStateKeys, Maintenance, MessageView, Page, Pending, QueueView, Registered, Store,
+    StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
 };
 
 pub use faults::{Answered, Call, Faults, NoFaults, Step};
@@ -195,6 +196,29 @@ impl Store for MemoryStore {
             Ok(inner.live.last_write.as_ref().filter(|last| last.0 == mark).map(|last| last.1.clone()))
         })
         .await
+    }
+
+    async fn get_state(
+        &self,
+        destination: DestinationId,
+        space: &str,
+        key: &str,
+    ) -> Result<Option<Bytes>, StoreError> {
+        self.call(Call::GetState, |inner| Ok(inner.live.plugin_state.get(destination, space, key))).await
+    }
+
+    async fn list_state_keys(&self, list: &ListStateKeys) -> Result<Vec<String>, StoreError> {
+        self.call(Call::ListStateKeys, |inner| Ok(inner.live.plugin_state.keys(list))).await
+    }
+
+    async fn count_state(
+        &self,
+        destination: DestinationId,
+        space: &str,
+        limit: u32,
+    ) -> Result<u32, StoreError> {
+        self.call(Call::CountState, |inner| Ok(inner.live.plugin_state.count(destination, space, limit)))
+            .await
     }
 
     async fn source_cursor(&self, interface: InterfaceId) -> Result<Option<Bytes>, StoreError> {

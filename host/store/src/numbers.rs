@@ -5,9 +5,11 @@
 
 use std::collections::HashSet;
 
-use portway_model::{DestinationId, InterfaceId};
+use portway_model::{DestinationId, InterfaceId, StateWrite};
 
-use crate::{ErrorKind, NewMessage, Registered, Settled, SourceCursor, StoreError, WriteBatch};
+use crate::{
+    DeliveryResult, ErrorKind, NewMessage, Registered, Settled, SourceCursor, StoreError, WriteBatch,
+};
 
 /// Numbers of interfaces and destinations, present and past.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +42,7 @@ impl Numbers {
         batch.messages.iter().try_for_each(|message| self.check_message(message))?;
         batch.cursors.iter().try_for_each(|cursor| self.check_cursor(cursor))?;
         for result in &batch.results {
+            check_state(result)?;
             if let Settled::Routed(messages) = &result.settled {
                 messages.iter().try_for_each(|message| self.check_message(message))?;
             }
@@ -88,6 +91,20 @@ impl Numbers {
             }
         }
     }
+}
+
+fn check_state(result: &DeliveryResult) -> Result<(), StoreError> {
+    if result.state.is_empty() {
+        return Ok(());
+    }
+    let refused = |text: &str| Err(StoreError::new(ErrorKind::Refused, text));
+    if !result.settled.keeps_state() {
+        return refused("state is kept only of what was sent or filtered");
+    }
+    if !result.state.iter().all(StateWrite::fits) {
+        return refused("a value of a plugin's state is outside its limits");
+    }
+    Ok(())
 }
 
 fn unknown_destination(destination: DestinationId) -> StoreError {

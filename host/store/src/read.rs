@@ -63,6 +63,17 @@ pub struct ListMessages {
     pub limit: u32,
 }
 
+/// Which keys of a plugin's state are asked for.
+#[derive(Clone, Debug)]
+pub struct ListStateKeys {
+    pub destination: DestinationId,
+    pub space: String,
+    pub prefix: String,
+    /// Only keys after this one.
+    pub after: Option<String>,
+    pub limit: u32,
+}
+
 impl ListMessages {
     /// The most a page holds, whatever is asked for.
     pub const LIMIT_MAX: u32 = 500;

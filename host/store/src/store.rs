@@ -8,8 +8,8 @@ use bytes::Bytes;
 use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Timestamp};
 
 use crate::{
-    ActionView, AttemptView, DeliveryView, DestinationActionView, LaneHead, ListMessages, MessageView, Page,
-    Pause, Pending, QueueView, StoreError, StoredMessage, WriteBatch, WriteOutcome,
+    ActionView, AttemptView, DeliveryView, DestinationActionView, LaneHead, ListMessages, ListStateKeys,
+    MessageView, Page, Pause, Pending, QueueView, StoreError, StoredMessage, WriteBatch, WriteOutcome,
 };
 
 /// The interfaces and destinations a project has now, by name.
@@ -57,6 +57,25 @@ pub trait Store: Send + Sync + 'static {
 
     /// How far an interface's source has come; none: nothing was stored yet.
     async fn source_cursor(&self, interface: InterfaceId) -> Result<Option<Bytes>, StoreError>;
+
+    /// What a plugin keeps under a key; none: nothing.
+    async fn get_state(
+        &self,
+        destination: DestinationId,
+        space: &str,
+        key: &str,
+    ) -> Result<Option<Bytes>, StoreError>;
+
+    /// Keys with a prefix in byte order, after `after`.
+    async fn list_state_keys(&self, list: &ListStateKeys) -> Result<Vec<String>, StoreError>;
+
+    /// Values that a plugin keeps, counted up to `limit`.
+    async fn count_state(
+        &self,
+        destination: DestinationId,
+        space: &str,
+        limit: u32,
+    ) -> Result<u32, StoreError>;
 
     /// Pending deliveries of these destinations together, counted up to `limit`.
     async fn count_pending(&self, destinations: &[DestinationId], limit: u32) -> Result<u32, StoreError>;

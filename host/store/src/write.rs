@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use portway_model::{
     Answer, AttemptNo, DeliveryState, DestinationId, Draft, Failure, GroupId, InterfaceId, Lane, MessageId,
-    Round, Term, Tier, Timestamp,
+    Round, StateWrite, Term, Tier, Timestamp,
 };
 
 /// What has to be on disk when a write returns.
@@ -134,6 +134,9 @@ pub struct DeliveryResult {
     pub settled: Settled,
     /// Recorded in the history of attempts; none where nothing was tried.
     pub attempted: Option<Attempted>,
+    /// What its plugins keep from now on, stored where the result counts. Only what was sent or
+    /// filtered has any: of everything else nothing may stay.
+    pub state: Vec<StateWrite>,
 }
 
 /// When an attempt ran.
@@ -360,6 +363,14 @@ impl Settled {
             Settled::Filtered(_) => DeliveryState::Filtered,
             Settled::Quarantined(_) => DeliveryState::Quarantined,
             Settled::Retry { .. } => DeliveryState::Pending,
+        }
+    }
+
+    /// Whether what plugins wrote to their state for it is kept.
+    pub const fn keeps_state(&self) -> bool {
+        match self {
+            Settled::Sent(_) | Settled::Routed(_) | Settled::Filtered(_) => true,
+            Settled::Quarantined(_) | Settled::Retry { .. } => false,
         }
     }
 

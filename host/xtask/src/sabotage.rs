@@ -28,7 +28,7 @@ struct Sabotage {
     wrong: &'static str,
 }
 
-const SABOTAGES: [Sabotage; 20] = [
+const SABOTAGES: [Sabotage; 22] = [
     Sabotage {
         does: "acknowledges before the flush",
         file: "host/engine/src/core.rs",
@@ -148,6 +148,18 @@ const SABOTAGES: [Sabotage; 20] = [
         file: "host/engine/src/completer.rs",
         right: "self.flushes_suspects |= guarantee == Guarantee::AtMostOnce;",
         wrong: "self.flushes_suspects |= guarantee != guarantee;",
+    },
+    Sabotage {
+        does: "goes on in a lane before the state of what was before is stored",
+        file: "host/engine/src/dispatcher/lane.rs",
+        right: "self.keeping == 0",
+        wrong: "self.keeping < u32::MAX",
+    },
+    Sabotage {
+        does: "keeps nothing of what was filtered",
+        file: "host/store/src/write.rs",
+        right: "Settled::Sent(_) | Settled::Routed(_) | Settled::Filtered(_) => true,\n            Settled::Quarantined(_) | Settled::Retry { .. } => false,",
+        wrong: "Settled::Sent(_) | Settled::Routed(_) => true,\n            Settled::Filtered(_) | Settled::Quarantined(_) | Settled::Retry { .. } => false,",
     },
 ];
 

@@ -18,6 +18,8 @@ pub mod bindings {
         with: {
             "portway:host/blobs@0.1.0": crate::glue::services::portway::host::blobs,
             "portway:host/connect@0.1.0": crate::glue::services::portway::host::connect,
+            "portway:host/secrets@0.1.0": crate::glue::services::portway::host::secrets,
+            "portway:host/state@0.1.0": crate::glue::services::portway::host::state,
             "portway:host/files@0.1.0": crate::glue::services::portway::host::files,
             "portway:host/http@0.1.0": crate::glue::services::portway::host::http,
             "portway:host/log@0.1.0": crate::glue::services::portway::host::log,

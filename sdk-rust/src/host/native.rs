@@ -5,12 +5,17 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
 use crate::blobs::Error as BlobError;
 use crate::connect::Error as ConnectError;
 use crate::files::{Entry, Error as FileError, Move, OnExists};
 use crate::log::Level;
+use crate::secrets::Error as SecretError;
+use crate::state::Error as StateError;
 use crate::testing::folder::{self, Folder};
-use crate::testing::{Event, PeerRead, PeerScript, Stage, with_stage};
+use crate::testing::{Event, PeerRead, PeerScript, Stage, StagedSecret, with_stage};
 use crate::text::Error as TextError;
 use crate::{HttpError, Request, RequestContent, Response};
 
@@ -111,6 +116,50 @@ fn last_character(charset: &str) -> Result<u8, TextError> {
         "8859/1" | "iso-8859-1" | "latin1" => Ok(0xFF),
         _ => Err(TextError::UnknownCharset),
     }
+}
+
+pub fn secrets_reveal(slot: &str) -> Result<Vec<u8>, SecretError> {
+    staged_secret(slot, |secret| match secret {
+        StagedSecret::Reveal(value) => Some(value.clone()),
+        StagedSecret::Sign(_) => None,
+    })
+}
+
+pub fn secrets_hmac_sha256(slot: &str, data: &[u8]) -> Result<Vec<u8>, SecretError> {
+    staged_secret(slot, |secret| match secret {
+        StagedSecret::Sign(key) => {
+            let mut signer = Hmac::<Sha256>::new_from_slice(key).ok()?;
+            signer.update(data);
+            Some(signer.finalize().into_bytes().to_vec())
+        }
+        StagedSecret::Reveal(_) => None,
+    })
+}
+
+fn staged_secret(
+    slot: &str,
+    take: impl FnOnce(&StagedSecret) -> Option<Vec<u8>>,
+) -> Result<Vec<u8>, SecretError> {
+    with_stage(|stage| match stage.secret_failures.pop_front() {
+        Some(error) => Err(error),
+        None => stage.secrets.get(slot).and_then(take).ok_or(SecretError::Denied),
+    })
+}
+
+pub fn state_get(key: &str) -> Result<Option<Vec<u8>>, StateError> {
+    with_stage(|stage| stage.state.get(key))
+}
+
+pub fn state_put(key: &str, value: &[u8]) -> Result<(), StateError> {
+    with_stage(|stage| stage.state.put(key, value))
+}
+
+pub fn state_delete(key: &str) -> Result<(), StateError> {
+    with_stage(|stage| stage.state.delete(key))
+}
+
+pub fn state_scan(prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<String>, StateError> {
+    with_stage(|stage| stage.state.scan(prefix, after, limit))
 }
 
 #[derive(Debug)]

@@ -11,6 +11,8 @@ use crate::files::{Entry, Error as FileError, Move, OnExists};
 use crate::glue::http as glue_http;
 use crate::glue::services::portway::host as wit;
 use crate::log::Level;
+use crate::secrets::Error as SecretError;
+use crate::state::Error as StateError;
 use crate::text::Error as TextError;
 use crate::{HttpError, Request, Response};
 
@@ -106,6 +108,48 @@ fn text_error(error: wit::text::Error) -> TextError {
         wit::text::Error::UnknownCharset => TextError::UnknownCharset,
         wit::text::Error::Malformed(at) => TextError::Malformed(at),
         wit::text::Error::Other(text) => TextError::Other(text),
+    }
+}
+
+pub fn secrets_reveal(slot: &str) -> Result<Vec<u8>, SecretError> {
+    wit::secrets::reveal(slot).map_err(secret_error)
+}
+
+pub fn secrets_hmac_sha256(slot: &str, data: &[u8]) -> Result<Vec<u8>, SecretError> {
+    wit::secrets::hmac_sha256(slot, data).map_err(secret_error)
+}
+
+fn secret_error(error: wit::secrets::Error) -> SecretError {
+    match error {
+        wit::secrets::Error::Denied => SecretError::Denied,
+        wit::secrets::Error::NotFound => SecretError::NotFound,
+        wit::secrets::Error::Unavailable(text) => SecretError::Unavailable(text),
+        wit::secrets::Error::Other(text) => SecretError::Other(text),
+    }
+}
+
+pub fn state_get(key: &str) -> Result<Option<Vec<u8>>, StateError> {
+    wit::state::get(key).map_err(state_error)
+}
+
+pub fn state_put(key: &str, value: &[u8]) -> Result<(), StateError> {
+    wit::state::put(key, value).map_err(state_error)
+}
+
+pub fn state_delete(key: &str) -> Result<(), StateError> {
+    wit::state::delete(key).map_err(state_error)
+}
+
+pub fn state_scan(prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<String>, StateError> {
+    wit::state::scan(prefix, after, limit).map_err(state_error)
+}
+
+fn state_error(error: wit::state::Error) -> StateError {
+    match error {
+        wit::state::Error::Denied => StateError::Denied,
+        wit::state::Error::QuotaExceeded => StateError::QuotaExceeded,
+        wit::state::Error::Unavailable(text) => StateError::Unavailable(text),
+        wit::state::Error::Other(text) => StateError::Other(text),
     }
 }
 

@@ -8,4 +8,6 @@ pub mod files;
 pub mod http;
 pub mod log;
 pub mod progress;
+pub mod secrets;
+pub mod state;
 pub mod text;

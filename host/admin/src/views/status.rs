@@ -190,6 +190,19 @@ pub struct PluginCounts {
     /// By kind, such as `trap` or `out-of-fuel`.
     pub faults: Vec<Count>,
     pub notices: Vec<Notice>,
+    /// Granted secrets that it used.
+    #[serde(default)]
+    pub secrets: Vec<SecretUses>,
+}
+
+/// How often a plugin used a granted secret, since the start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SecretUses {
+    /// What the project calls it.
+    pub secret: String,
+    /// `reveal` or `sign`.
+    pub action: String,
+    pub count: u64,
 }
 
 /// Where an interface listens.

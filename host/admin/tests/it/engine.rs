@@ -175,6 +175,11 @@ impl Control for Engine {
                         destination: Some("api".into()),
                         faults: vec![views::Count { reason: "trap".into(), count: 3 }],
                         notices: Vec::new(),
+                        secrets: vec![views::SecretUses {
+                            secret: "KEY".into(),
+                            action: "sign".into(),
+                            count: 7,
+                        }],
                     }],
                     destinations: vec![destination()],
                 },

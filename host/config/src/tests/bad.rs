@@ -187,7 +187,7 @@ fn references_stand_only_where_they_are_taken() {
         interfaces/t.toml:6:37: `url`: `${secret:…}` is not taken by this option
           hint: write the value itself; the reference lists the options that take references
         interfaces/t.toml:6:68: `x`: `${secret:H}` has no value
-          hint: add `H = "…"` to `secrets.toml` (mode 0600), or set `PORTWAY_SECRET_H`
+          hint: it was looked for in the environment variable `PORTWAY_SECRET_H`; set it with `portway secrets set H`
         interfaces/t.toml:7:13: `isolation`: `${env:…}` is not taken by this option
           hint: write the value itself; the reference lists the options that take references"#]]
     .assert_eq(&problems);

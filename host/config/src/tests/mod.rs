@@ -1,14 +1,15 @@
 //! Whole projects and files, good and bad.
 
 mod bad;
+mod encrypted;
 mod good;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::interface::InterfaceFile;
 use crate::reader::Reader;
 use crate::secret::Names;
+use crate::secrets::Secrets;
 use crate::{DestinationSettings, Environment, Problems, load};
 
 /// A project folder with these files.
@@ -33,7 +34,7 @@ pub(crate) fn problems(files: &[(&str, &str)]) -> String {
 pub(crate) fn destination(lines: &str) -> DestinationSettings {
     let text = format!("[[destination]]\nname = \"d\"\n{lines}\n");
     let environment = Environment::of_pairs([("PORTWAY_SECRET_T", "s3cret")]);
-    let secrets = BTreeMap::new();
+    let secrets = Secrets::default();
     let names = Names { environment: &environment, secrets: &secrets };
     let (file, problems) = Reader::file("t.toml", &text, &names, Path::new("/p"), InterfaceFile::read_table);
     assert!(problems.is_empty(), "{}", Problems::new(problems));

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use portway_model::{Failure, Lane, Later, MessageId, code};
+use portway_model::{Failure, Lane, Later, MessageId, StateWrite, code};
 use portway_store::{Attempted, DeliveryResult, Settled};
 use rand::RngExt;
 
@@ -54,9 +54,11 @@ impl Destination {
             let is_unsent = |verdict: &&Verdict| matches!(verdict, Verdict::Untried | Verdict::Filtered(_));
             rate.give_back(reading.verdicts.iter().filter(is_unsent).count());
         }
-        for (hint, verdict) in hints.into_iter().zip(reading.verdicts) {
+        let mut state = report.state;
+        for (index, (hint, verdict)) in hints.into_iter().zip(reading.verdicts).enumerate() {
             let meaning = self.meaning(&hint, no, verdict, desk, ctx);
-            let entry = Entry { no, origin, hint, attempted };
+            let state = report::take_state(&mut state, index);
+            let entry = Entry { no, origin, hint, attempted, state };
             self.settle(entry, meaning, &mut left, ctx);
         }
         self.count_down(no, origin, suspected, &left);
@@ -95,7 +97,8 @@ impl Destination {
         let attempted = Attempted { started_at: began.wall, took: Duration::ZERO };
         let mut left = Left::default();
         for (hint, meaning) in hints.into_iter().zip(meanings) {
-            self.settle(Entry { no, origin, hint, attempted }, meaning, &mut left, ctx);
+            let entry = Entry { no, origin, hint, attempted, state: Vec::new() };
+            self.settle(entry, meaning, &mut left, ctx);
         }
         self.count_down(no, origin, suspected, &left);
         self.put_back(id, no, origin, left, desk, ctx);
@@ -133,7 +136,7 @@ impl Destination {
 
     /// Hands the result over and keeps what is not done.
     fn settle(&mut self, entry: Entry, meaning: Meaning, left: &mut Left, ctx: &mut Ctx<'_>) {
-        let Entry { no, origin, mut hint, attempted } = entry;
+        let Entry { no, origin, mut hint, attempted, state } = entry;
         if hint.is_void {
             if !no.is_ordered() && origin == Origin::Due {
                 self.apart.leave(hint.message, hint.round);
@@ -178,7 +181,7 @@ impl Destination {
         }
         let is_drop = matches!(meaning, Meaning::Dropped(_));
         self.counts.dropped += u64::from(is_drop);
-        if let Some(result) = report::result(self.settings.id, &hint, meaning, attempted) {
+        if let Some(result) = report::result(self.settings.id, &hint, (meaning, state), attempted) {
             self.accept(no, (origin, is_drop), result, ctx);
         }
     }
@@ -190,14 +193,17 @@ impl Destination {
         result: DeliveryResult,
         ctx: &mut Ctx<'_>,
     ) {
+        let has_state = !result.state.is_empty();
         match self.lanes.get_mut(&lane) {
             Some(state) => {
                 state.unwritten += 1;
                 state.dropping += u32::from(is_drop);
+                state.keeping += u32::from(has_state);
             }
             None => self.apart.accepted(),
         }
-        let finished = Finished { place: self.place, lane, origin, result, is_drop, refusals: 0 };
+        let place = self.place;
+        let finished = Finished { place, lane, origin, result, is_drop, has_state, refusals: 0 };
         ctx.completer.accept(finished, ctx.at.monotonic);
     }
 
@@ -324,7 +330,8 @@ impl Destination {
         let Some(lane) = self.lanes.get_mut(&no) else { return };
         lane.unwritten = lane.unwritten.saturating_sub(1);
         lane.dropping = lane.dropping.saturating_sub(u32::from(finished.is_drop));
-        if lane.unwritten == 0 || finished.is_drop {
+        lane.keeping = lane.keeping.saturating_sub(u32::from(finished.has_state));
+        if lane.unwritten == 0 || finished.is_drop || finished.has_state {
             self.review(no, desk, ctx);
         }
     }
@@ -336,4 +343,5 @@ struct Entry {
     origin: Origin,
     hint: Hint,
     attempted: Attempted,
+    state: Vec<StateWrite>,
 }

@@ -25,6 +25,9 @@ pub(crate) struct LaneState {
     /// Of these, dropped and never sent. They are stored as that before anything behind them is sent: a
     /// new process would send them, behind what came later.
     pub dropping: u32,
+    /// Of these, with state of plugins. It is stored before anything behind them is delivered: what
+    /// comes next in the lane reads it.
+    pub keeping: u32,
     /// So many deliveries run by themselves, each recorded before: one of them may have ended
     /// the last process.
     pub careful: u32,
@@ -57,7 +60,8 @@ impl LaneState {
     /// Its next delivery can be sent now.
     pub fn is_ready(&self) -> bool {
         let waits = self.run.is_some() || self.blocked.is_some() || self.rewind.is_some();
-        !waits && self.dropping == 0 && self.stream.front().is_some_and(|hint| self.admits(hint.message))
+        let is_stored = self.dropping == 0 && self.keeping == 0;
+        !waits && is_stored && self.stream.front().is_some_and(|hint| self.admits(hint.message))
     }
 
     /// Its head waits for a time or for an operator.

@@ -4,13 +4,14 @@
 //! rest counts as not tried. That may send a message twice, and loses none.
 
 use portway_model::{
-    AttemptNo, DestinationId, Draft, Failure, Guarantee, MessageId, Next, RetryPolicy, Timestamp, code,
+    AttemptNo, DestinationId, Draft, Failure, Guarantee, MessageId, Next, RetryPolicy, StateWrite, Timestamp,
+    code,
 };
 use portway_store::{Attempted, DeliveryResult, NewMessage, Origin, OriginKind, Settled};
 
 use super::stream::Hint;
 use crate::layout::Layout;
-use crate::ports::{Routed, Verdict};
+use crate::ports::{MessageState, Routed, Verdict};
 
 /// How the verdicts of a run are read.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,12 @@ pub(crate) struct Rules {
 pub(crate) struct Reading {
     pub verdicts: Vec<Verdict>,
     pub lie: Option<&'static str>,
+}
+
+/// Takes the state of one message out of a report's. Most reports have none.
+pub(crate) fn take_state(state: &mut [MessageState], index: usize) -> Vec<StateWrite> {
+    let of_message = state.iter_mut().find(|one| one.index as usize == index);
+    of_message.map(|one| std::mem::take(&mut one.writes)).unwrap_or_default()
 }
 
 /// Makes the verdicts those that count.
@@ -145,13 +152,16 @@ impl Reader<'_> {
     }
 }
 
-/// The result of a delivery; none if nothing was tried.
+/// The result of a delivery; none if nothing was tried. Of `state` only what belongs to something that
+/// was sent or filtered stays.
 pub(crate) fn result(
     destination: DestinationId,
     hint: &Hint,
-    meaning: Meaning,
+    (meaning, state): (Meaning, Vec<StateWrite>),
     attempted: Attempted,
 ) -> Option<DeliveryResult> {
+    // What is dropped was never tried.
+    let state = if matches!(meaning, Meaning::Done(_)) { state } else { Vec::new() };
     let (attempts, settled, attempted) = match meaning {
         Meaning::Done(settled) => (hint.attempts.next(), settled, Some(attempted)),
         // A runaway uses up no attempt: there is no number to record it under.
@@ -167,8 +177,9 @@ pub(crate) fn result(
         message: hint.message,
         round: hint.round,
         attempts,
-        settled,
         attempted,
+        state: if settled.keeps_state() { state } else { Vec::new() },
+        settled,
     })
 }
 

@@ -15,6 +15,7 @@ mod open;
 pub mod resume;
 pub mod run;
 pub mod schema;
+pub mod secrets;
 mod show;
 pub mod sink;
 pub mod status;
@@ -24,7 +25,7 @@ pub mod validate;
 
 use std::io;
 
-use portway_config::Draft;
+use portway_config::{Draft, EncryptedError};
 
 use crate::cli::Command;
 use crate::client::ClientError;
@@ -46,6 +47,7 @@ pub async fn dispatch(command: Command, output: &mut Output, judge: impl AsyncFn
         Command::Try(args) => try_message::run(args, output).await,
         Command::Validate(args) => validate::run(args, output, judge).await,
         Command::Schema(args) => schema::run(args, output),
+        Command::Secrets(args) => secrets::run(args, output),
         Command::Status(args) => status::run(args, output).await,
         Command::Message(args) => message::run(args, output).await,
         Command::Destination(args) => destination::run(args, output).await,
@@ -92,6 +94,9 @@ fn explain(error: &anyhow::Error) -> (Option<String>, Option<&'static str>) {
     }
     if let Some(error) = error.downcast_ref::<AssembleError>() {
         return (error.hint(), Some(error.code()));
+    }
+    if let Some(error) = error.downcast_ref::<EncryptedError>() {
+        return (error.hint().map(str::to_owned), Some(error.code()));
     }
     match error.downcast_ref::<FindError>() {
         Some(error) => (error.hint(), Some(error.code())),

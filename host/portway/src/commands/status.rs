@@ -138,6 +138,14 @@ fn show_interface(text: &mut String, interface: &Interface) {
     for notice in &interface.notices {
         let _ = writeln!(text, "  notice {} × {}: {}", show::number(notice.count), notice.code, notice.text);
     }
+    for plugin in &interface.plugins {
+        let whose = plugin.destination.as_deref().unwrap_or("the source");
+        for used in &plugin.secrets {
+            let count = show::number(used.count);
+            let (name, action, plugin) = (&used.secret, &used.action, &plugin.plugin);
+            let _ = writeln!(text, "  secret {name}: {count} × {action} by {plugin} of {whose}");
+        }
+    }
     for destination in &interface.destinations {
         show_destination(text, &interface.name, destination);
     }

@@ -11,13 +11,15 @@ use portway_config::{
 use portway_engine::settings as engine;
 use portway_model::{DestinationId, GroupId, InterfaceId, Tier, code};
 use portway_runtime::{LoadError, OpeningError, Plugin, PluginKind, Runtime};
-use portway_store::Registered;
+use portway_store::{Registered, Store};
 
 use super::catalog::{FindError, PluginCatalog};
 use super::deliver::{Destination, Target};
 use super::names::Names;
 use super::observer::{Observers, PluginObserver};
 use super::openings::{self, Owner};
+use super::secret_ledger::SecretLedger;
+use super::state_store;
 
 /// Why a project's plugins cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -67,11 +69,19 @@ pub struct Plugins<'a> {
     loaded: BTreeMap<(Role, String), Plugin>,
     /// Of every plugin that was opened.
     observers: Observers,
+    /// Where uses of secrets are written down; none: nothing is delivered.
+    ledger: Option<Arc<SecretLedger>>,
 }
 
 impl<'a> Plugins<'a> {
     pub fn new(runtime: &'a Runtime, catalog: &'a PluginCatalog) -> Self {
-        Plugins { runtime, catalog, loaded: BTreeMap::new(), observers: Observers::new() }
+        let observers = Observers::new();
+        Plugins { runtime, catalog, loaded: BTreeMap::new(), observers, ledger: None }
+    }
+
+    /// The same, where uses of secrets are written down.
+    pub fn recording(self, ledger: Arc<SecretLedger>) -> Self {
+        Plugins { ledger: Some(ledger), ..self }
     }
 
     pub fn catalog(&self) -> &'a PluginCatalog {
@@ -91,7 +101,8 @@ impl<'a> Plugins<'a> {
 
     /// One who listens to a plugin of an interface; `destination` is empty for a source.
     pub fn observer(&mut self, interface: &str, destination: &str, plugin: &str) -> Arc<PluginObserver> {
-        let observer = PluginObserver::new(interface, destination, plugin);
+        let ledger = self.ledger.clone();
+        let observer = PluginObserver::recording(interface, destination, plugin, ledger);
         self.observers.entry(interface.to_owned()).or_default().push(observer.clone());
         observer
     }
@@ -124,13 +135,15 @@ pub async fn destinations(
     is_wanted: impl Fn(&str, &str) -> bool,
     plugins: &mut Plugins<'_>,
     names: &Names,
+    kept: &Arc<dyn Store>,
 ) -> Result<HashMap<DestinationId, Destination>, AssembleError> {
     let mut destinations = HashMap::new();
     for interface in &project.interfaces {
         for settings in &interface.destinations {
             let (of, name) = (interface.name.as_str(), settings.name.value.as_str());
             if let Some(id) = names.destination(of, name).filter(|_| is_wanted(of, name)) {
-                let opened = destination(of, settings, &project.limits, plugins, names).await?;
+                let home = Home { names, limits: &project.limits, store: kept, id };
+                let opened = destination(of, settings, &home, plugins).await?;
                 destinations.insert(id, opened);
             }
         }
@@ -138,25 +151,33 @@ pub async fn destinations(
     Ok(destinations)
 }
 
+/// What a destination's plugins are opened with, beside their own settings.
+struct Home<'a> {
+    names: &'a Names,
+    limits: &'a LimitSettings,
+    /// Where they keep their state.
+    store: &'a Arc<dyn Store>,
+    id: DestinationId,
+}
+
 async fn destination(
     interface: &str,
     settings: &DestinationSettings,
-    limits: &LimitSettings,
+    home: &Home<'_>,
     plugins: &mut Plugins<'_>,
-    names: &Names,
 ) -> Result<Destination, AssembleError> {
     let owner = Owner { interface, destination: settings.name.value.as_str() };
     let mut transforms = Vec::with_capacity(settings.transform.len());
     for transform in &settings.transform {
         let plugin = plugins.load(Role::Transform, transform.plugin.value.as_str()).await?;
-        let opening = opening(&owner, transform, &plugin, limits, plugins);
+        let opening = opening(&owner, transform, &plugin, home, plugins);
         transforms.push(plugin.transformer(opening)?);
     }
-    let route = settings.route.as_ref().and_then(|route| names.interface(route.value.as_str()));
+    let route = settings.route.as_ref().and_then(|route| home.names.interface(route.value.as_str()));
     let target = match (&settings.sender, route) {
         (Some(sender), _) => {
             let plugin = plugins.load(Role::Sender, sender.plugin.value.as_str()).await?;
-            let opening = opening(&owner, sender, &plugin, limits, plugins);
+            let opening = opening(&owner, sender, &plugin, home, plugins);
             match plugin.kind() {
                 PluginKind::HttpSender => Target::HttpSender(plugin.http_sender(opening)?),
                 PluginKind::Sender
@@ -180,11 +201,13 @@ fn opening(
     owner: &Owner<'_>,
     plugin_use: &PluginUse,
     plugin: &Plugin,
-    limits: &LimitSettings,
+    home: &Home<'_>,
     plugins: &mut Plugins<'_>,
 ) -> portway_runtime::Opening {
     let observer = plugins.observer(owner.interface, owner.destination, plugin.name());
-    openings::of_use(owner, plugin_use, plugin.manifest(), limits, observer)
+    let mut opening = openings::of_use(owner, plugin_use, plugin.manifest(), home.limits, observer);
+    state_store::bind(&mut opening, home.store, home.id);
+    opening
 }
 
 /// What the engine is told of the project.

@@ -9,12 +9,13 @@ use std::fs;
 use std::sync::Arc;
 
 use portway_config::{
-    Catalog, GrantSettings, Name, Place, PluginUse, Problem, Project, Role, SourceSettings,
+    At, Catalog, GrantSettings, Name, Place, PluginUse, Problem, Project, Role, SourceSettings,
 };
 use portway_model::code;
 use portway_runtime::{Manifest, PluginKind, SlotKind};
 
 use super::embedded::{self, FirstParty};
+use super::openings;
 use super::plugin_schema::SettingsSchemas;
 
 /// Bytes of a component file that are read at most; the runtime's own limit is lower.
@@ -265,10 +266,25 @@ fn check_grants(manifest: &Manifest, plugin_use: &PluginUse) -> Vec<Problem> {
                     format!("slot `{name}` of plugin `{}` takes a grant of type `{kind}`", plugin.value);
                 problems.push(Problem::new(place.clone(), code::GRANT_WRONG_TYPE, text));
             }
-            Some(_) => {}
+            Some(_) => problems.extend(check_secret(name, grant)),
         }
     }
     problems
+}
+
+/// A granted secret is written in the form that the grant says.
+fn check_secret(name: &Name, grant: &At<GrantSettings>) -> Option<Problem> {
+    let (secret, form) = match &grant.value {
+        GrantSettings::Reveal(reveal) => (&reveal.secret, reveal.form),
+        GrantSettings::Sign(sign) => (&sign.secret, sign.form),
+        _ => return None,
+    };
+    if openings::secret_bytes(secret, form).is_some() {
+        return None;
+    }
+    let text = format!("the secret `{}` of grant `{name}` is not written in its `form`", secret.name);
+    let hint = "correct `form`, or the secret";
+    Some(Problem::new(grant.place.clone(), code::BAD_SECRETS, text).hint(hint))
 }
 
 fn kind_of(grant: &GrantSettings) -> SlotKind {
@@ -276,5 +292,8 @@ fn kind_of(grant: &GrantSettings) -> SlotKind {
         GrantSettings::Http(_) => SlotKind::Http,
         GrantSettings::Folder(_) => SlotKind::Folder,
         GrantSettings::Tcp(_) => SlotKind::Tcp,
+        GrantSettings::Reveal(_) => SlotKind::Reveal,
+        GrantSettings::Sign(_) => SlotKind::Sign,
+        GrantSettings::State(_) => SlotKind::State,
     }
 }

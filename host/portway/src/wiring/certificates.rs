@@ -26,7 +26,10 @@ pub fn certificate_problems(project: &Project, now: i64) -> Vec<Problem> {
             let roots = match &grant.value {
                 GrantSettings::Http(http) => http.tls_roots.as_ref(),
                 GrantSettings::Tcp(tcp) => tcp.tls.as_ref().and_then(|tls| tls.roots.as_ref()),
-                GrantSettings::Folder(_) => None,
+                GrantSettings::Folder(_)
+                | GrantSettings::Reveal(_)
+                | GrantSettings::Sign(_)
+                | GrantSettings::State(_) => None,
             };
             if let Some(roots) = roots {
                 authorities(roots, now, &mut problems);

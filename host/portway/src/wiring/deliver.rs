@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use portway_engine::ports::{Clock, Deliver, Routed, Run, RunReport, Stop, Verdict};
+use portway_engine::ports::{Clock, Deliver, MessageState, Routed, Run, RunReport, Stop, Verdict};
 use portway_model::{
     Answer, Envelope, Failure, Guarantee, InterfaceId, Later, Output, SendVerdict, TransformVerdict, code,
 };
 use portway_runtime::{Batch, Call, CallError, Fault, FaultKind, HttpSender, Sender, Transformer};
 
 use super::destinations::Destinations;
+use super::kept;
 use super::latency::LatencyCounts;
 
 /// Delivers for every destination of a project.
@@ -54,6 +55,8 @@ pub(super) enum Step {
 struct Ending {
     stop: Option<Stop>,
     go_singly: bool,
+    /// What plugins keep, by message of the run.
+    kept: Vec<MessageState>,
 }
 
 #[async_trait]
@@ -72,19 +75,25 @@ impl Deliver for Delivery {
             let is_last = index + 1 == destination.transforms.len();
             let several = is_last && matches!(destination.target, Target::Route(_));
             pass.transform(transform, several, &mut steps, &mut ending).await;
+            if run.ordered {
+                kept::redo_behind_dropped(&ending.kept, &mut steps);
+            }
             if ending.stop.is_some() {
                 break;
             }
         }
         if ending.stop.is_none() {
             pass.send(&mut steps, &mut ending).await;
+            if run.ordered {
+                kept::redo_behind_dropped(&ending.kept, &mut steps);
+            }
         }
         let mut verdicts: Vec<Verdict> = steps.into_iter().map(verdict).collect();
         if run.ordered {
             keep_order(&mut verdicts, run.hold_on_quarantine);
         }
         self.record_latency(&run, destination, &verdicts);
-        RunReport { verdicts, stop: ending.stop, go_singly: ending.go_singly }
+        RunReport { verdicts, stop: ending.stop, go_singly: ending.go_singly, state: ending.kept }
     }
 }
 
@@ -125,7 +134,12 @@ fn keep_order(verdicts: &mut [Verdict], hold_on_quarantine: bool) {
 }
 
 fn untried(count: usize, stop: Stop) -> RunReport {
-    RunReport { verdicts: vec![Verdict::Untried; count], stop: Some(stop), go_singly: false }
+    RunReport {
+        verdicts: vec![Verdict::Untried; count],
+        stop: Some(stop),
+        go_singly: false,
+        state: Vec::new(),
+    }
 }
 
 /// One run's way through its destination.
@@ -177,10 +191,15 @@ impl Pass<'_> {
                     for (&index, verdict) in indexes.iter().zip(verdicts) {
                         replace(steps, index, |step| after_transform(step, verdict, several));
                     }
+                    kept::remember(&mut ending.kept, &indexes, call.state);
                 }
                 Err(CallError::Fault(fault)) => {
                     ending.go_singly = true;
                     after_transform_fault(&fault, &indexes, &mut work, steps);
+                    if self.run.ordered && transform.keeps_state() {
+                        // What another call wrote is seen once it is stored, in the next run.
+                        only_first(&mut work, steps);
+                    }
                 }
                 Err(error) => {
                     ending.stop = Some(stop(error));
@@ -216,7 +235,9 @@ impl Pass<'_> {
                         }
                         Some(Step::Ready(_)) | None => true,
                     };
-                    if is_blocked || ending.stop.is_some() {
+                    // What one wrote the next ones have to see, once it is stored.
+                    let has_written = self.run.ordered && !ending.kept.is_empty();
+                    if is_blocked || has_written || ending.stop.is_some() {
                         return;
                     }
                 }
@@ -228,13 +249,14 @@ impl Pass<'_> {
     async fn send_together(&self, indexes: &[usize], steps: &mut [Step], ending: &mut Ending) {
         let messages = indexes.iter().filter_map(|&index| only(steps.get(index))).collect();
         let batch = self.batch(messages);
-        let call = match &self.destination.target {
+        let mut call = match &self.destination.target {
             Target::Sender(sender) => sender.send(&batch).await,
             Target::HttpSender(sender) => sender.send(&batch).await,
             Target::Route(_) => return,
         };
         let unsure: Vec<usize> =
             call.unsure.iter().filter_map(|&at| indexes.get(at as usize).copied()).collect();
+        kept::remember(&mut ending.kept, indexes, std::mem::take(&mut call.state));
         self.judge_sent(call, indexes, steps, ending);
         if self.run.guarantee == Guarantee::AtMostOnce {
             unsure.into_iter().for_each(|index| doubt(steps, index, ending));
@@ -302,6 +324,16 @@ fn after_transform_fault(fault: &Fault, indexes: &[usize], work: &mut Vec<Vec<us
     }
     replace(steps, struck, |_| Step::Done(verdict));
     work.push(before.to_vec());
+}
+
+/// Of what goes again only the first part does; the rest goes again in a run of its own.
+fn only_first(work: &mut Vec<Vec<usize>>, steps: &mut [Step]) {
+    let mut parts = work.drain(..).rev().skip_while(Vec::is_empty);
+    let first = parts.next();
+    for index in parts.flatten() {
+        replace(steps, index, |_| Step::Done(Verdict::Untried));
+    }
+    work.extend(first);
 }
 
 /// A peer may have seen this message: unless it is known what became of it, a person must look.

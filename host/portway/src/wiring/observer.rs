@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use portway_admin::views;
 use portway_model::code;
-use portway_runtime::{Fault, Level, Observer};
+use portway_runtime::{Fault, Level, Observer, Recording, SecretUse};
+
+use super::secret_ledger::SecretLedger;
+use super::secret_tally::{SecretTally, User};
 
 /// Codes that are counted apart; further ones share the last place.
 const CODES_MAX: usize = 32;
@@ -20,17 +23,29 @@ pub struct PluginObserver {
     notices: Mutex<Vec<views::Notice>>,
     /// By kind.
     faults: Mutex<BTreeMap<&'static str, u64>>,
+    secrets: SecretTally,
 }
 
 impl PluginObserver {
     /// `destination` is empty for a source.
     pub fn new(interface: &str, destination: &str, plugin: &str) -> Arc<PluginObserver> {
+        PluginObserver::recording(interface, destination, plugin, None)
+    }
+
+    /// The same, where uses of secrets are written down.
+    pub fn recording(
+        interface: &str,
+        destination: &str,
+        plugin: &str,
+        ledger: Option<Arc<SecretLedger>>,
+    ) -> Arc<PluginObserver> {
         Arc::new(PluginObserver {
             interface: interface.to_owned(),
             destination: destination.to_owned(),
             plugin: plugin.to_owned(),
             notices: Mutex::default(),
             faults: Mutex::default(),
+            secrets: SecretTally::new(ledger),
         })
     }
 
@@ -54,6 +69,7 @@ impl PluginObserver {
             destination: (!is_source).then(|| self.destination.clone()),
             faults: faults.iter().map(fault).collect(),
             notices: if is_source { Vec::new() } else { self.notices() },
+            secrets: self.secrets.views(),
         }
     }
 }
@@ -74,21 +90,34 @@ pub fn plugin_counts(observers: &[Arc<PluginObserver>]) -> Vec<views::PluginCoun
             all.push(new);
             continue;
         };
-        for fault in new.faults {
-            match known.faults.iter_mut().find(|one| one.reason == fault.reason) {
-                Some(one) => one.count += fault.count,
-                None => known.faults.push(fault),
-            }
-        }
-        for notice in new.notices {
-            match known.notices.iter_mut().find(|one| one.code == notice.code) {
-                Some(one) => one.count += notice.count,
-                None => known.notices.push(notice),
-            }
+        add(known, new);
+    }
+    all.retain(|counts| {
+        !counts.faults.is_empty() || !counts.notices.is_empty() || !counts.secrets.is_empty()
+    });
+    all
+}
+
+/// Adds what another use of the same plugin did.
+fn add(known: &mut views::PluginCounts, new: views::PluginCounts) {
+    for fault in new.faults {
+        match known.faults.iter_mut().find(|one| one.reason == fault.reason) {
+            Some(one) => one.count += fault.count,
+            None => known.faults.push(fault),
         }
     }
-    all.retain(|counts| !counts.faults.is_empty() || !counts.notices.is_empty());
-    all
+    for notice in new.notices {
+        match known.notices.iter_mut().find(|one| one.code == notice.code) {
+            Some(one) => one.count += notice.count,
+            None => known.notices.push(notice),
+        }
+    }
+    for used in new.secrets {
+        match known.secrets.iter_mut().find(|one| one.secret == used.secret && one.action == used.action) {
+            Some(one) => one.count += used.count,
+            None => known.secrets.push(used),
+        }
+    }
 }
 
 impl Observer for PluginObserver {
@@ -126,6 +155,11 @@ impl Observer for PluginObserver {
         *self.faults.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default() += 1;
         let digest = fault.digest.get(..12).unwrap_or(&fault.digest);
         tracing::warn!(%interface, %destination, %plugin, kind, fuel, memory_bytes, digest, "{fault}");
+    }
+
+    fn secret(&self, used: SecretUse<'_>) -> Option<Recording> {
+        let PluginObserver { interface, destination, plugin, .. } = self;
+        self.secrets.count(&User { interface, destination, plugin }, used)
     }
 }
 

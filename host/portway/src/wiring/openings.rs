@@ -3,16 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use portway_config::{
     Access, Addresses, CredentialSettings, GrantSettings, HttpGrantSettings, Isolation, LimitSettings,
-    PluginUse, TcpGrantSettings,
+    NamedSecret, PluginUse, SecretForm, TcpGrantSettings,
 };
 use portway_model::Attributes;
 use portway_net::AddressPolicy;
 use portway_net::folder::{self, FolderGrant};
 use portway_net::http::{Credentials, HttpGrant};
 use portway_net::tcp::{TcpGrant, TcpTls};
-use portway_runtime::{CallLimits, Grant, Grants, Manifest, Observer, Opening};
+use portway_runtime::{
+    CallLimits, Grant, Grants, Manifest, NoState, Observer, Opening, SecretAction, SecretGrant, SecretValue,
+    StateGrant,
+};
+use zeroize::Zeroizing;
 
 /// Names whom a plugin is opened for.
 pub struct Owner<'a> {
@@ -36,8 +42,10 @@ pub fn of_use(
     if let Some(bytes) = plugin_use.memory_bytes_max {
         limits.memory_bytes = bytes.as_usize();
     }
-    let grants =
-        plugin_use.grants.iter().map(|(name, granted)| (name.as_str().to_owned(), grant(&granted.value)));
+    let grants = plugin_use
+        .grants
+        .iter()
+        .map(|(name, granted)| (name.as_str().to_owned(), grant(&granted.value, plugin_use)));
     Opening {
         origin: owner.interface.to_owned(),
         destination: owner.destination.to_owned(),
@@ -70,10 +78,20 @@ fn engine_attributes() -> Attributes {
     Attributes::new(vec![version]).unwrap_or_default()
 }
 
-fn grant(settings: &GrantSettings) -> Grant {
+fn grant(settings: &GrantSettings, plugin_use: &PluginUse) -> Grant {
     match settings {
+        // Where something is delivered, it is bound to what is stored for the destination.
+        GrantSettings::State(state) => Grant::State(StateGrant {
+            space: state.space(plugin_use).as_str().into(),
+            keys_max: state.keys_max,
+            store: Arc::new(NoState),
+        }),
         GrantSettings::Http(http) => Grant::Http(http_grant(http)),
         GrantSettings::Tcp(tcp) => Grant::Tcp(tcp_grant(tcp)),
+        GrantSettings::Reveal(reveal) => {
+            Grant::Secret(secret_grant(&reveal.secret, reveal.form, SecretAction::Reveal))
+        }
+        GrantSettings::Sign(sign) => Grant::Secret(secret_grant(&sign.secret, sign.form, SecretAction::Sign)),
         GrantSettings::Folder(folder) => Grant::Folder(FolderGrant {
             path: folder.path.value.as_path().to_owned(),
             access: match folder.access {
@@ -82,6 +100,32 @@ fn grant(settings: &GrantSettings) -> Grant {
             },
         }),
     }
+}
+
+fn secret_grant(secret: &NamedSecret, form: SecretForm, action: SecretAction) -> SecretGrant {
+    // One that is not in its form is a problem of the project, which then does not run.
+    let bytes = secret_bytes(secret, form).unwrap_or_default();
+    SecretGrant { name: secret.name.clone(), value: SecretValue::new(bytes), action }
+}
+
+/// The bytes that a secret's text stands for; none: it is not written in this form.
+pub fn secret_bytes(secret: &NamedSecret, form: SecretForm) -> Option<Zeroizing<Vec<u8>>> {
+    let text = secret.value.reveal();
+    let bytes = match form {
+        SecretForm::Text => Some(text.as_bytes().to_vec()),
+        // As webhook services show their keys.
+        SecretForm::Base64 => STANDARD.decode(text.strip_prefix("whsec_").unwrap_or(text).trim()).ok(),
+        SecretForm::Hex => from_hex(text.trim()),
+    };
+    bytes.filter(|bytes| !bytes.is_empty()).map(Zeroizing::new)
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> =
+        text.chars().map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
+    let digits = Zeroizing::new(digits?);
+    let (pairs, rest) = digits.as_chunks::<2>();
+    rest.is_empty().then(|| pairs.iter().map(|[high, low]| high << 4 | low).collect())
 }
 
 fn http_grant(settings: &HttpGrantSettings) -> HttpGrant {
@@ -126,5 +170,27 @@ fn policy(addresses: Addresses) -> AddressPolicy {
         Addresses::Operator => AddressPolicy::Operator,
         Addresses::Public => AddressPolicy::Public,
         Addresses::Any => AddressPolicy::Any,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portway_config::Secret;
+
+    use super::*;
+
+    fn bytes(text: &str, form: SecretForm) -> Option<Vec<u8>> {
+        let secret = NamedSecret { name: "K".into(), value: Secret::new(text) };
+        secret_bytes(&secret, form).map(|bytes| bytes.to_vec())
+    }
+
+    #[test]
+    fn a_secret_is_read_in_its_form_or_not_at_all() {
+        assert_eq!(bytes("a1", SecretForm::Text), Some(b"a1".to_vec()));
+        assert_eq!(bytes("whsec_aGk=", SecretForm::Base64), Some(b"hi".to_vec()));
+        assert_eq!(bytes("6869", SecretForm::Hex), Some(b"hi".to_vec()));
+        for (text, form) in [("686", SecretForm::Hex), ("6x", SecretForm::Hex), ("a%", SecretForm::Base64)] {
+            assert_eq!(bytes(text, form), None, "{text}");
+        }
     }
 }

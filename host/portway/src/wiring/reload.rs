@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use portway_admin::views;
 use portway_config::{InterfaceSettings, Problem, Project, Role};
@@ -121,9 +122,10 @@ impl Running {
         let registered = self.engine.register(topology.clone()).await?;
         let names = Names::new(&topology, &registered);
         let runtime = self.live.runtime.clone();
-        let mut plugins = Plugins::new(&runtime, catalog);
+        let mut plugins = Plugins::new(&runtime, catalog).recording(self.live.ledger.clone());
         let begins = |interface: &str, destination: &str| difference.begins(interface, destination);
-        let begin = assemble::destinations(&project, begins, &mut plugins, &names).await?;
+        let store: Arc<dyn Store> = self.store.clone();
+        let begin = assemble::destinations(&project, begins, &mut plugins, &names, &store).await?;
         let going = difference.sources();
         let coming = open_sources(&project, |name| going.contains(name), &mut plugins, &names).await?;
         let listeners = self.live.sources.listen(&coming, &self.threads)?;

@@ -31,6 +31,7 @@ use super::names::{self, Names};
 use super::observer::Observers;
 use super::passed::PassedSockets;
 use super::reload;
+use super::secret_ledger::SecretLedger;
 use super::source_set::{SourceSet, Surroundings};
 use super::sources::{self, Opened};
 use super::threads::Threads;
@@ -158,6 +159,7 @@ pub(super) struct Live {
     pub observers: Observers,
     pub plugins: Vec<views::Plugin>,
     pub runtime: Runtime,
+    pub ledger: Arc<SecretLedger>,
     pub clock: Arc<SystemClock>,
 }
 
@@ -194,9 +196,11 @@ impl Running {
         let registered = store.register(&topology).await?;
         let names = Names::new(&topology, &registered);
         let runtime = runtime(&project, &home)?;
-        let mut plugins = Plugins::new(&runtime, catalog);
+        let ledger = SecretLedger::in_folder(project.data_dir());
+        let mut plugins = Plugins::new(&runtime, catalog).recording(ledger.clone());
         let clock = Arc::new(SystemClock::new());
-        let all = assemble::destinations(&project, |_, _| true, &mut plugins, &names).await?;
+        let kept: Arc<dyn Store> = store.clone();
+        let all = assemble::destinations(&project, |_, _| true, &mut plugins, &names, &kept).await?;
         let destinations = Arc::new(Destinations::new(all));
         let delivery = Delivery {
             store: registered.store.clone(),
@@ -223,6 +227,7 @@ impl Running {
             observers,
             plugins: plugin_views,
             runtime,
+            ledger,
             clock,
         };
         let around = live.surroundings(&engine, &threads);

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use portway_model::{
-    Answer, AttemptNo, DestinationId, Failure, InterfaceId, Key, Lane, MessageId, MessageStatus, Round, Term,
-    Timestamp,
+    Answer, AttemptNo, DestinationId, Failure, InterfaceId, Key, Lane, MessageId, MessageStatus, Round,
+    StateWrite, Term, Timestamp,
 };
 use portway_store::memory::MemoryStore;
 use portway_store::{
     Action, ActionKind, Attempted, DedupeWindow, DeliveryResult, DestinationAction, DestinationActionKind,
-    Durability, Edited, ListMessages, NewDelivery, NewMessage, Origin, OriginKind, Registration, Settled,
-    SourceCursor, Store, Suspect, Topology, WriteBatch,
+    Durability, Edited, ListMessages, ListStateKeys, NewDelivery, NewMessage, Origin, OriginKind,
+    Registration, Settled, SourceCursor, Store, Suspect, Topology, WriteBatch,
 };
 
 use crate::harness::{Folder, NOW, message};
@@ -89,6 +89,10 @@ fn result(dice: &mut Dice, last: u64, now: Timestamp) -> DeliveryResult {
             Settled::Retry { due_at, failure: Failure::new("away", "not there") }
         }
     };
+    let state = match settled.keeps_state() {
+        true => (0..dice.below(3)).map(|_| state_write(dice)).collect(),
+        false => Vec::new(),
+    };
     let attempted = Attempted { started_at: now, took: Duration::from_millis(dice.below(9)) };
     DeliveryResult {
         destination: DestinationId(1 + dice.below(DESTINATIONS) as u32),
@@ -98,7 +102,13 @@ fn result(dice: &mut Dice, last: u64, now: Timestamp) -> DeliveryResult {
         attempts: AttemptNo(1 + dice.below(3) as u32),
         settled,
         attempted: (!dice.one_in(5)).then_some(attempted),
+        state,
     }
+}
+
+fn state_write(dice: &mut Dice) -> StateWrite {
+    let value = (!dice.one_in(3)).then(|| vec![7; dice.below(9) as usize].into());
+    StateWrite { space: "puppet".into(), key: format!("{}", dice.below(9)), value }
 }
 
 fn cursor(dice: &mut Dice) -> SourceCursor {
@@ -163,6 +173,16 @@ async fn told(store: &dyn Store, last: u64, now: Timestamp) -> String {
         told +=
             &format!("{to} due {:?}\n", store.read_due(to, now + Duration::from_secs(25), 9).await.unwrap());
         told += &format!("{to} next {:?}\n", store.next_due(to, now).await.unwrap());
+        let list = ListStateKeys {
+            destination: to,
+            space: "puppet".into(),
+            prefix: String::new(),
+            after: Some("2".into()),
+            limit: 4,
+        };
+        told += &format!("{to} keys {:?}\n", store.list_state_keys(&list).await.unwrap());
+        told += &format!("{to} state {:?}\n", store.get_state(to, "puppet", "5").await.unwrap());
+        told += &format!("{to} count {}\n", store.count_state(to, "puppet", 5).await.unwrap());
         told += &format!("{to} done {:?}\n", store.list_destination_actions(to).await.unwrap());
     }
     let all: Vec<DestinationId> = (0..=DESTINATIONS).map(|n| DestinationId(n as u32)).collect();

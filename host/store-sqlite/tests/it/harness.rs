@@ -75,6 +75,7 @@ pub(crate) fn message(body: impl Into<Bytes>) -> NewMessage {
 
 pub(crate) fn sent(message: u64, destination: u32) -> DeliveryResult {
     DeliveryResult {
+        state: Vec::new(),
         destination: DestinationId(destination),
         message: MessageId(message),
         round: Round(0),

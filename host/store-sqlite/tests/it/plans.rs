@@ -6,8 +6,16 @@ use portway_store::{Durability, Store as _, WriteBatch};
 use crate::harness::{Folder, batch, beside, message, sent, store};
 
 /// Tables that grow with what is stored.
-const LARGE: [&str; 7] =
-    ["messages", "bodies", "body_chunks", "deliveries", "attempts", "dedupe", "message_terms"];
+const LARGE: [&str; 8] = [
+    "messages",
+    "bodies",
+    "body_chunks",
+    "deliveries",
+    "attempts",
+    "dedupe",
+    "message_terms",
+    "plugin_state",
+];
 /// Indexes that hold only what waits, what a person must look at, or what is rare.
 const PARTIAL: [&str; 5] =
     ["deliveries_queue", "deliveries_due", "deliveries_held", "messages_quarantined", "messages_large"];

@@ -147,7 +147,15 @@ impl Fixture {
         settled: Settled,
     ) -> DeliveryResult {
         let attempted = Some(Attempted { started_at: self.now(), took: Duration::from_millis(5) });
-        DeliveryResult { destination, message, round: Round(0), attempts: AttemptNo(1), settled, attempted }
+        DeliveryResult {
+            destination,
+            message,
+            round: Round(0),
+            attempts: AttemptNo(1),
+            settled,
+            attempted,
+            state: Vec::new(),
+        }
     }
 
     pub(super) async fn act(

@@ -9,6 +9,7 @@ use portway_model::{
     Round, Term, Timestamp,
 };
 
+use super::plugin_state::PluginState;
 use crate::{
     Action, ActionKind, ActionOutcome, ActionView, AttemptView, DeliveryResult, DestinationActionView,
     Edited, MessageOutcome, NewMessage, Numbers, Origin, OriginKind, ResultOutcome, Settled, StoreError,
@@ -30,6 +31,7 @@ pub(super) struct State {
     pub(super) actions: BTreeMap<MessageId, Vec<ActionView>>,
     dedupe: BTreeMap<(InterfaceId, Key), Remembered>,
     pub(super) cursors: BTreeMap<InterfaceId, Bytes>,
+    pub(super) plugin_state: PluginState,
     suspects: BTreeMap<(MessageId, DestinationId), u32>,
     requests: BTreeSet<(MessageId, String, Option<DestinationId>)>,
     pub(super) destination_actions: BTreeMap<DestinationId, Vec<DestinationActionView>>,
@@ -210,6 +212,7 @@ impl State {
         self.put_delivery(result.message, result.destination, settled);
         self.suspects.remove(&slot);
         self.record_attempt(result);
+        self.plugin_state.keep(result);
         self.follow_deliveries(result.message);
         let routed = match &result.settled {
             Settled::Routed(messages) => {

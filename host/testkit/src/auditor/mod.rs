@@ -9,6 +9,7 @@ mod limits;
 mod rate;
 mod recovery;
 mod sends;
+mod state;
 mod writes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,7 @@ pub use books::Duty;
 use books::{Ledger, Shadow};
 use rate::Meter;
 pub use recovery::Death;
+pub use state::written;
 
 /// What is wrong, in a sentence.
 pub type Verdict = Result<(), String>;

@@ -64,6 +64,7 @@ impl Auditor {
         }
         let deliveries = now(store.list_deliveries(id)).map_err(|error| error.to_string())?;
         for view in deliveries {
+            self.state_is_left(id, &view, store)?;
             self.resume_from(id, &view);
         }
         Ok(())

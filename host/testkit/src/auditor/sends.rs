@@ -34,6 +34,7 @@ impl Auditor {
         if self.ledgers.get(&destination).is_some_and(|ledger| !ledger.may_run()) {
             return Err(format!("a run for destination {destination}, which is stopped or paused"));
         }
+        self.state_is_readable(run)?;
         let mut before = Vec::new();
         for envelope in &run.messages {
             self.may_be_sent(run, envelope, &before, monotonic)?;

@@ -27,6 +27,7 @@ impl World {
                     super::now(self.store.write(batch.clone())).map_err(|error| error.to_string())?;
                 self.stats.commits += 1;
                 self.auditor.committed(batch, &outcome)?;
+                self.auditor.state_follows(batch, &outcome, &self.store)?;
                 if let Some((_, known)) = &mut self.in_hand {
                     *known = Some(outcome.clone());
                 }

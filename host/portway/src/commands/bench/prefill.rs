@@ -136,6 +136,7 @@ fn retry(
     };
     let failure = Failure::new(code::plugin::UNREACHABLE, "asked to come later");
     Some(DeliveryResult {
+        state: Vec::new(),
         destination,
         message: *id,
         round: Round(0),

@@ -17,8 +17,9 @@ use portway_net::AddressPolicy;
 use portway_net::folder::Access;
 use portway_runtime::{
     CompileMode, Fault, Grant, Level, Observer, Opening, Plugin, Runtime, RuntimeClock, RuntimeError,
-    RuntimeSettings,
+    RuntimeSettings, SecretValue,
 };
+use zeroize::Zeroizing;
 
 pub use answers::Answers;
 use answers::Desk;
@@ -113,6 +114,13 @@ fn withhold(grant: &mut Grant, desk: &Arc<Desk>) {
             tcp.addresses = AddressPolicy::Public;
         }
         Grant::Folder(folder) => folder.access = Access::Read,
+        // It was opened with nothing in it.
+        Grant::State(_) => {}
+        // The name instead of the value: the same for everybody who runs the case, and no secret.
+        Grant::Secret(secret) => {
+            let name = secret.name.clone().into_bytes();
+            secret.value = SecretValue::new(Zeroizing::new(name));
+        }
     }
 }
 

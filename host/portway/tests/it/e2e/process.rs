@@ -1,9 +1,10 @@
 //! The `portway` binary as a child process.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use portway::client::Client;
@@ -21,6 +22,16 @@ pub struct Finished {
     pub stderr: String,
 }
 
+impl Finished {
+    fn of(output: Output) -> Finished {
+        Finished {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
 impl Project {
     /// The program on this project.
     fn program(&self, line: &[&str]) -> Command {
@@ -34,23 +45,33 @@ impl Project {
     pub async fn portway(&self, line: &[&str]) -> Finished {
         let mut command = self.program(line);
         let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
-        Finished {
-            code: output.status.code(),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        Finished::of(output)
+    }
+
+    /// The same, with something on its stdin.
+    pub async fn portway_with_input(&self, line: &[&str], input: &str) -> Finished {
+        let mut command = self.program(line);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let input = input.to_owned();
+        let ended = tokio::task::spawn_blocking(move || {
+            let mut child = command.spawn().unwrap();
+            // It may refuse its arguments before it reads.
+            let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+            child.wait_with_output().unwrap()
+        });
+        Finished::of(ended.await.unwrap())
     }
 
     /// Starts the engine and waits until it takes messages.
     pub async fn run(&self) -> Engine {
-        let mut engine = self.start();
-        engine.wait_ready(self.path()).await;
-        engine
+        self.run_line(&["run"]).await
     }
 
-    /// Starts the engine.
-    pub fn start(&self) -> Engine {
-        self.start_by(&["run"], |engine| engine)
+    /// The same, with a command line of its own.
+    pub async fn run_line(&self, line: &[&str]) -> Engine {
+        let mut engine = self.start_by(line, |engine| engine);
+        engine.wait_ready(self.path()).await;
+        engine
     }
 
     /// Starts a command line of the engine by way of what is made of it.
@@ -112,7 +133,7 @@ impl Engine {
     /// A line of its standard input, where that is a pipe.
     pub fn type_line(&mut self, line: &str) {
         let stdin = self.child.stdin.as_mut().expect("a pipe");
-        std::io::Write::write_all(stdin, format!("{line}\n").as_bytes()).unwrap();
+        Write::write_all(stdin, format!("{line}\n").as_bytes()).unwrap();
     }
 
     pub async fn status(&mut self) -> Status {

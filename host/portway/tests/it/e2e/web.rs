@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Sends one request, and reads until the connection is closed: status and body.
-async fn post(address: SocketAddr, path: &str, headers: &str, body: &str) -> (u16, String) {
+pub async fn post(address: SocketAddr, path: &str, headers: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let length = body.len();
     let head = format!(
