@@ -41,6 +41,7 @@ mod secrets_file;
 mod size;
 mod source;
 mod store;
+mod tcp_grant;
 mod template;
 mod text;
 mod value;
@@ -57,8 +58,8 @@ pub use case::{AnswerFailure, CaseAnswer, CaseFile, CaseSettings, Moment, read_c
 pub use catalog::{Catalog, Role};
 pub use destination::DestinationSettings;
 pub use grants::{
-    Access, Addresses, CredentialSettings, FolderGrantSettings, GrantSettings, HttpGrantSettings,
-    TcpGrantSettings, TcpTlsSettings,
+    Access, Addresses, BasicSettings, CredentialSettings, FolderGrantSettings, GrantSettings,
+    HttpGrantSettings,
 };
 pub use http_path::{HttpPath, Method};
 pub use interface::{Durability, InterfaceSettings};
@@ -77,4 +78,5 @@ pub use secret::{Environment, Secret};
 pub use size::ByteSize;
 pub use source::{SourceSettings, TlsSettings};
 pub use store::StoreSettings;
+pub use tcp_grant::{StartTls, TcpCredentialSettings, TcpGrantSettings, TcpTlsChoice, TcpTlsSettings};
 pub use text::ProjectPath;

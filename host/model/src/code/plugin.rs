@@ -28,6 +28,8 @@ codes! {
     UNREACHABLE = "unreachable";
     /// The peer took too long.
     TIMEOUT = "timeout";
+    /// TLS towards the peer failed for a reason that only a person can change.
+    UNTRUSTED = "untrusted";
 
     // The MLLP and TCP sources: refusals and doubts.
     /// A source's progress that this version of it cannot read.

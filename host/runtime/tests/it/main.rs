@@ -14,3 +14,4 @@ mod replay;
 mod senders;
 mod sources;
 mod support;
+mod tls;

@@ -114,6 +114,7 @@ fn withhold(grant: &mut Grant) {
         Grant::Tcp(tcp) => {
             "127.0.0.1".clone_into(&mut tcp.host);
             tcp.tls = None;
+            tcp.credentials = None;
             tcp.addresses = AddressPolicy::Public;
         }
         Grant::Folder(folder) => folder.access = Access::Read,
@@ -194,7 +195,7 @@ impl Observer for Said {
 mod tests {
     use portway_net::folder::FolderGrant;
     use portway_net::http::{Connector, Credentials, HttpError, HttpGrant, HttpRequest};
-    use portway_net::tcp::TcpGrant;
+    use portway_net::tcp::{TcpCredentials, TcpGrant};
 
     use super::*;
 
@@ -230,10 +231,12 @@ mod tests {
             connect_timeout: Duration::from_secs(5),
             addresses: AddressPolicy::Operator,
             tls: None,
+            credentials: Some(TcpCredentials { user: "lab".into(), password: "s3cret".into() }),
         });
         withhold(&mut grant);
         let Grant::Tcp(tcp) = grant else { panic!("another grant") };
         assert_eq!((tcp.host.as_str(), tcp.addresses), ("127.0.0.1", AddressPolicy::Public));
+        assert!(tcp.credentials.is_none());
 
         let mut grant = Grant::Folder(FolderGrant { path: "out".into(), access: Access::Write });
         withhold(&mut grant);
