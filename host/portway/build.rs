@@ -23,6 +23,7 @@ const FIRST_PARTY: &[&str] = &[
     "file-sender",
     "http-sender",
     "mllp-sender",
+    "smtp-sender",
     "tcp-sender",
 ];
 

@@ -12,6 +12,8 @@ mod loading;
 mod mllp;
 mod replay;
 mod senders;
+mod smtp;
+mod smtp_server;
 mod sources;
 mod support;
 mod tls;
