@@ -25,6 +25,7 @@ const FIRST_PARTY: &[&str] = &[
     "file-sender",
     "http-sender",
     "mllp-sender",
+    "smtp-sender",
     "tcp-sender",
 ];
 

@@ -56,7 +56,9 @@ pub enum Event {
         peer: String,
         fresh: bool,
     },
+    /// A credential is written as its name: `<Plain>`.
     Write(Vec<u8>),
+    StartTls,
     Keep,
     /// A connection was dropped without being kept.
     Close,
@@ -80,10 +82,25 @@ pub enum PeerRead {
 
 /// What a peer does on one connection. When the reads are used up it stays silent: the
 /// next read times out.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PeerScript {
     pub(crate) reads: VecDeque<PeerRead>,
     pub(crate) writes: VecDeque<Result<(), connect::Error>>,
+    pub(crate) protection: connect::Protection,
+    pub(crate) tls_failure: Option<connect::Error>,
+    pub(crate) credentials: bool,
+}
+
+impl Default for PeerScript {
+    fn default() -> Self {
+        PeerScript {
+            reads: VecDeque::new(),
+            writes: VecDeque::new(),
+            protection: connect::Protection::None,
+            tls_failure: None,
+            credentials: false,
+        }
+    }
 }
 
 impl PeerScript {
@@ -101,6 +118,24 @@ impl PeerScript {
     /// The next read fails.
     pub fn read_fails(mut self, error: connect::Error) -> Self {
         self.reads.push_back(PeerRead::Fails(error));
+        self
+    }
+
+    /// What the grant says of TLS.
+    pub fn protected(mut self, protection: connect::Protection) -> Self {
+        self.protection = protection;
+        self
+    }
+
+    /// TLS that begins later fails.
+    pub fn tls_fails(mut self, error: connect::Error) -> Self {
+        self.tls_failure = Some(error);
+        self
+    }
+
+    /// The grant has credentials.
+    pub fn with_credentials(mut self) -> Self {
+        self.credentials = true;
         self
     }
 

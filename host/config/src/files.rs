@@ -40,8 +40,13 @@ fn check_grants(grants: &BTreeMap<Name, At<GrantSettings>>, problems: &mut Vec<P
                 http.tls_roots.iter().for_each(|roots| check_file(roots, "authorities", problems));
             }
             GrantSettings::Tcp(tcp) => {
-                let roots = tcp.tls.iter().flat_map(|tls| &tls.roots);
-                roots.for_each(|roots| check_file(roots, "authorities", problems));
+                let tls = tcp.tls.settings();
+                let file = |file: Option<&At<ProjectPath>>, what: &str, problems: &mut Vec<Problem>| {
+                    file.into_iter().for_each(|file| check_file(file, what, problems));
+                };
+                file(tls.and_then(|tls| tls.roots.as_ref()), "authorities", problems);
+                file(tls.and_then(|tls| tls.certificate.as_ref()), "certificate", problems);
+                file(tls.and_then(|tls| tls.key.as_ref()), "key", problems);
             }
             GrantSettings::Reveal(_) | GrantSettings::Sign(_) | GrantSettings::State(_) => {}
             GrantSettings::Folder(folder) if folder.path.as_path().is_dir() => {}

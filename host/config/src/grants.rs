@@ -7,7 +7,10 @@ use url::Url;
 
 use crate::by_type::by_type;
 use crate::list::words;
-use crate::{At, ByteSize, ProjectPath, RevealGrantSettings, Secret, SignGrantSettings, StateGrantSettings};
+use crate::{
+    At, ByteSize, ProjectPath, RevealGrantSettings, Secret, SignGrantSettings, StateGrantSettings,
+    TcpGrantSettings,
+};
 
 /// What one slot of a plugin is bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,34 +68,6 @@ group! {
         path: At<ProjectPath>, marked(Env);
         /// What may be done in it; `write` includes reading.
         access: Access = Access::Write;
-    }
-}
-
-group! {
-    /// A TCP peer, with `type = "tcp"`.
-    TcpGrantSettings at "grants.NAME (tcp)" in "interfaces/*.toml" tag "type" {
-        /// Name or address of the peer.
-        host: String, marked(Env);
-        /// Its port.
-        port: u16, within(1, 65_535);
-        /// Connections at the same time.
-        connections_max: u32 = 8, within(1, 1_024);
-        /// Time to connect, with TLS.
-        connect_timeout: Duration = Duration::from_secs(10), within(Duration::from_millis(10), Duration::from_secs(600));
-        /// Which addresses the name may resolve to, as for `http`.
-        addresses: Addresses = Addresses::Operator;
-        /// Speak TLS.
-        tls: Option<TcpTlsSettings>;
-    }
-}
-
-group! {
-    /// TLS to a TCP peer; an empty table is enough.
-    TcpTlsSettings at "grants.NAME.tls" in "interfaces/*.toml" {
-        /// The name its certificate has to have; none: the host.
-        server_name: Option<String>;
-        /// PEM file with the authorities to trust instead of the well-known ones.
-        roots: Option<At<ProjectPath>>;
     }
 }
 

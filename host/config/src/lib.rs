@@ -45,6 +45,7 @@ mod size;
 mod source;
 mod state_grant;
 mod store;
+mod tcp_grant;
 mod template;
 mod text;
 mod value;
@@ -62,8 +63,8 @@ pub use catalog::{Catalog, Role};
 pub use destination::DestinationSettings;
 pub use encrypted::{Change, EncryptedError, EncryptedFile, make_identity};
 pub use grants::{
-    Access, Addresses, CredentialSettings, FolderGrantSettings, GrantSettings, HttpGrantSettings,
-    TcpGrantSettings, TcpTlsSettings,
+    Access, Addresses, BasicSettings, CredentialSettings, FolderGrantSettings, GrantSettings,
+    HttpGrantSettings,
 };
 pub use http_path::{HttpPath, Method};
 pub use interface::{Durability, InterfaceSettings};
@@ -85,4 +86,5 @@ pub use size::ByteSize;
 pub use source::{SourceSettings, TlsSettings};
 pub use state_grant::StateGrantSettings;
 pub use store::StoreSettings;
+pub use tcp_grant::{StartTls, TcpCredentialSettings, TcpGrantSettings, TcpTlsChoice, TcpTlsSettings};
 pub use text::ProjectPath;

@@ -16,7 +16,7 @@ use crate::secrets::{SecretStanding, Secrets};
 use crate::secrets_file::parse_secrets;
 use crate::{
     At, Catalog, DestinationSettings, Environment, GrantSettings, InterfaceSettings, Name, Place,
-    PluginByPath, Problem, Problems, Project, Weight, catalog, ports, routes,
+    PluginByPath, Problem, Problems, Project, Weight, catalog, ports, routes, tcp_grant,
 };
 
 /// Interfaces in a project.
@@ -230,6 +230,9 @@ fn list_interface_files(dir: &Path, problems: &mut Vec<Problem>) -> Vec<PathBuf>
 /// What the options of one interface do not say of themselves.
 fn check_interface(interface: &InterfaceSettings, problems: &mut Vec<Problem>) {
     let mut names: BTreeMap<&Name, &Place> = BTreeMap::new();
+    if let Some(source) = &interface.source {
+        check_grants(&source.grants, problems);
+    }
     for destination in &interface.destinations {
         let name = &destination.name;
         if let Some(first) = names.get(&name.value) {
@@ -242,8 +245,20 @@ fn check_interface(interface: &InterfaceSettings, problems: &mut Vec<Problem>) {
     }
 }
 
+/// What the grants of a plugin do not say of themselves.
+fn check_grants(grants: &BTreeMap<Name, At<GrantSettings>>, problems: &mut Vec<Problem>) {
+    for grant in grants.values() {
+        if let GrantSettings::Tcp(tcp) = &grant.value {
+            tcp_grant::check(&grant.place, tcp, problems);
+        }
+    }
+}
+
 fn check_destination(destination: &DestinationSettings, problems: &mut Vec<Problem>) {
     let At { value: name, place } = &destination.name;
+    for plugin_use in destination.transform.iter().chain(&destination.sender) {
+        check_grants(&plugin_use.grants, problems);
+    }
     if let (Some(_), Some(route)) = (&destination.sender, &destination.route) {
         let text = format!("destination `{name}` has a sender and a route");
         let problem = Problem::new(route.place.clone(), code::TWO_TARGETS, text);

@@ -66,9 +66,15 @@ pub(crate) async fn dial(target: Target<'_>) -> Result<(Wire, Probe), DialError>
     let Some(tls) = target.tls else {
         return Ok((Wire::Plain(shared), probe));
     };
-    let connected = TlsConnector::from(tls.config).connect(tls.name, shared).await;
-    let stream = connected.map_err(|source| DialError::Tls { host: target.host.to_owned(), source })?;
-    Ok((Wire::Tls(Box::new(stream)), probe))
+    Ok((protect(shared, tls, target.host).await?, probe))
+}
+
+/// TLS over a connection that is open. The caller sets the deadline.
+pub(crate) async fn protect(shared: SharedTcp, tls: TlsTarget, host: &str) -> Result<Wire, DialError> {
+    match TlsConnector::from(tls.config).connect(tls.name, shared).await {
+        Ok(stream) => Ok(Wire::Tls(Box::new(stream))),
+        Err(source) => Err(DialError::Tls { host: host.to_owned(), source }),
+    }
 }
 
 async fn checked_addresses(

@@ -34,6 +34,11 @@ impl SharedTcp {
 }
 
 impl Probe {
+    /// The socket again, for another protocol on it. The former one must not speak any more.
+    pub(crate) fn socket(&self) -> SharedTcp {
+        SharedTcp(self.0.clone())
+    }
+
     /// True as long as the peer has neither sent anything that was not read nor closed.
     pub(crate) fn is_quiet(&self) -> bool {
         let mut byte = [MaybeUninit::uninit()];

@@ -1,30 +1,35 @@
 //! Outbound TCP and TLS connections of one grant, kept between calls.
 //!
-//! A connection belongs to one call at a time. Only `keep` gives it back; dropped in any other
+//! How TLS is spoken and what is written of credentials is in `protect`. A connection belongs to one call at a time. Only `keep` gives it back; dropped in any other
 //! way it is closed. One on which the peer spoke or closed while nobody listened is not used
 //! again, so that a late answer is never taken for the answer to something else.
 
+mod protect;
+
 use std::io;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::AddressPolicy;
-use crate::dial::{self, DialError, Target, TlsTarget};
+use crate::dial::{self, DialError, Target};
 use crate::stream::{Probe, Wire};
 use crate::tls::{self, TlsError};
 
+use protect::Tls;
+
+pub use protect::{Credential, Protection, TcpCredentials, TcpTls, TlsPair, TlsStart};
+
 /// Bytes of one read at most.
 const READ_MAX: usize = 1 << 20;
+/// Bytes that may be written where TLS is required and has not begun: enough to ask for it.
+const PLAIN_BYTES_MAX: usize = 512;
 
 /// A peer that may be dialled.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -38,15 +43,8 @@ pub struct TcpGrant {
     pub connect_timeout: Duration,
     pub addresses: AddressPolicy,
     pub tls: Option<TcpTls>,
-}
-
-/// TLS towards the peer.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct TcpTls {
-    /// PEM of the roots to trust; none: the public ones.
-    pub roots: Option<PathBuf>,
-    /// The name on the peer's certificate; none: the grant's host.
-    pub server_name: Option<String>,
+    /// Written over TLS alone.
+    pub credentials: Option<TcpCredentials>,
 }
 
 /// Why there is no connection, or why it did not do what was asked.
@@ -62,6 +60,9 @@ pub enum TcpError {
     Timeout,
     #[error("the peer closed the connection")]
     Closed,
+    /// TLS failed for a reason that only a person can change.
+    #[error("{0}")]
+    Untrusted(String),
     #[error("{0}")]
     Other(String),
 }
@@ -74,7 +75,7 @@ pub struct TcpPool {
 
 struct PoolInner {
     grant: TcpGrant,
-    tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    tls: Option<Tls>,
     permits: Arc<Semaphore>,
     kept: Mutex<Vec<Live>>,
 }
@@ -92,22 +93,14 @@ pub struct TcpConnection {
     fresh: bool,
     /// An error or a time-out was seen: what comes next cannot be told from what was before.
     broken: bool,
+    /// What may still be written before TLS; none: as much as you like.
+    plain_left: Option<usize>,
 }
 
 impl TcpPool {
-    /// Fails if the TLS roots cannot be read or the peer's name is none.
+    /// Fails if a file of the TLS settings cannot be read or the peer's name is none.
     pub fn new(grant: TcpGrant) -> Result<TcpPool, TlsError> {
-        let tls = match &grant.tls {
-            None => None,
-            Some(tls) => {
-                let config = tls::client_config(tls.roots.as_deref(), &[])?;
-                let name = tls.server_name.as_deref().unwrap_or(&grant.host);
-                let name = ServerName::try_from(name.to_owned()).map_err(|_| {
-                    TlsError::Setup(rustls::Error::General(format!("`{name}` is no server name")))
-                })?;
-                Some((Arc::new(config), name))
-            }
-        };
+        let tls = grant.tls.as_ref().map(|tls| Tls::new(tls, &grant.host)).transpose()?;
         let permits = Arc::new(Semaphore::new(grant.connections_max.max(1) as usize));
         Ok(TcpPool { inner: Arc::new(PoolInner { grant, tls, permits, kept: Mutex::default() }) })
     }
@@ -122,24 +115,23 @@ impl TcpPool {
         let pool = &self.inner;
         while let Some(mut live) = pool.take_kept() {
             if live.is_quiet() {
-                return Ok(TcpConnection { live, pool: pool.clone(), fresh: false, broken: false });
+                return Ok(TcpConnection::new(live, pool.clone(), Age::Kept));
             }
         }
         let permit = pool.permits.clone().try_acquire_owned().map_err(|_| TcpError::Busy)?;
-        let tls = pool.tls.as_ref();
+        let at_once = pool.tls.as_ref().filter(|tls| tls.start() == TlsStart::Connect);
         let target = Target {
             host: &pool.grant.host,
             port: pool.grant.port,
             addresses: pool.grant.addresses,
-            tls: tls.map(|(config, name)| TlsTarget { config: config.clone(), name: name.clone() }),
+            tls: at_once.map(Tls::target),
         };
         match timeout(pool.grant.connect_timeout, dial::dial(target)).await {
             Err(_) => Err(TcpError::Timeout),
-            Ok(Err(DialError::Refused(refused))) => Err(TcpError::Denied(refused.to_string())),
-            Ok(Err(error)) => Err(TcpError::Unreachable(error.to_string())),
+            Ok(Err(error)) => Err(TcpError::from(error)),
             Ok(Ok((wire, probe))) => {
                 let live = Live { wire, probe, _permit: permit };
-                Ok(TcpConnection { live, pool: pool.clone(), fresh: true, broken: false })
+                Ok(TcpConnection::new(live, pool.clone(), Age::Fresh))
             }
         }
     }
@@ -177,7 +169,22 @@ impl Live {
     }
 }
 
+/// Whether a connection was used before.
+enum Age {
+    Fresh,
+    Kept,
+}
+
 impl TcpConnection {
+    fn new(live: Live, pool: Arc<PoolInner>, age: Age) -> TcpConnection {
+        let mut connection =
+            TcpConnection { live, pool, fresh: matches!(age, Age::Fresh), broken: false, plain_left: None };
+        if connection.protection() == Protection::Required {
+            connection.plain_left = Some(PLAIN_BYTES_MAX);
+        }
+        connection
+    }
+
     /// True: just dialled, nothing was said on it.
     pub fn is_fresh(&self) -> bool {
         self.fresh
@@ -185,6 +192,13 @@ impl TcpConnection {
 
     /// All of the bytes, or an error; after an error the connection cannot be kept.
     pub async fn write(&mut self, bytes: &[u8], within: Duration) -> Result<(), TcpError> {
+        if let Some(left) = self.plain_left {
+            let Some(left) = left.checked_sub(bytes.len()) else {
+                self.broken = true;
+                return Err(TcpError::Denied("TLS has not begun, and the grant requires it".into()));
+            };
+            self.plain_left = Some(left);
+        }
         let wire = &mut self.live.wire;
         let write = async {
             wire.write_all(bytes).await?;
@@ -220,7 +234,7 @@ impl TcpConnection {
 
     /// Gives it back for a later call, unless something went wrong on it.
     pub fn keep(mut self) {
-        if !self.broken && self.live.is_quiet() {
+        if !self.broken && self.plain_left.is_none() && self.live.is_quiet() {
             let pool = self.pool.clone();
             pool.lock_kept().push(self.live);
         }
@@ -231,6 +245,7 @@ async fn timed<T>(within: Duration, work: impl Future<Output = io::Result<T>>) -
     match timeout(within, work).await {
         Err(_) => Err(TcpError::Timeout),
         Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) if tls::is_lasting(&error) => Err(TcpError::Untrusted(error.to_string())),
         Ok(Err(error)) => Err(match error.kind() {
             io::ErrorKind::BrokenPipe
             | io::ErrorKind::ConnectionReset
@@ -240,5 +255,17 @@ async fn timed<T>(within: Duration, work: impl Future<Output = io::Result<T>>) -
             io::ErrorKind::TimedOut => TcpError::Timeout,
             _ => TcpError::Other(error.to_string()),
         }),
+    }
+}
+
+impl From<DialError> for TcpError {
+    fn from(error: DialError) -> TcpError {
+        match &error {
+            DialError::Refused(refused) => TcpError::Denied(refused.to_string()),
+            DialError::Tls { source, .. } if tls::is_lasting(source) => {
+                TcpError::Untrusted(error.to_string())
+            }
+            _ => TcpError::Unreachable(error.to_string()),
+        }
     }
 }

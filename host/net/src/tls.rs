@@ -12,7 +12,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::{AlertDescription, ClientConfig, RootCertStore, ServerConfig};
 use serde::{Deserialize, Serialize};
 
 /// What a listener shows, a certificate chain and its key, both PEM; and whom it lets in.
@@ -53,8 +53,17 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// For a client: the given roots alone, or those every browser has.
+/// For a client that shows nothing: the given roots alone, or those every browser has.
 pub(crate) fn client_config(roots: Option<&Path>, alpn: &[&[u8]]) -> Result<ClientConfig, TlsError> {
+    client_config_as(None, roots, alpn)
+}
+
+/// For a client that shows a certificate: its chain and its key, both PEM.
+pub(crate) fn client_config_as(
+    pair: Option<(&Path, &Path)>,
+    roots: Option<&Path>,
+    alpn: &[&[u8]],
+) -> Result<ClientConfig, TlsError> {
     let store = match roots {
         None => RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() },
         Some(path) => authorities(path)?,
@@ -62,7 +71,14 @@ pub(crate) fn client_config(roots: Option<&Path>, alpn: &[&[u8]]) -> Result<Clie
     let builder = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Setup)?;
-    let mut config = builder.with_root_certificates(store).with_no_client_auth();
+    let builder = builder.with_root_certificates(store);
+    let mut config = match pair {
+        None => builder.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let unfit = |source| pair_unfit(certificate, key, source);
+            builder.with_client_auth_cert(certificates(certificate)?, private_key(key)?).map_err(unfit)?
+        }
+    };
     config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
     Ok(config)
 }
@@ -70,8 +86,7 @@ pub(crate) fn client_config(roots: Option<&Path>, alpn: &[&[u8]]) -> Result<Clie
 /// For a listener.
 pub(crate) fn server_config(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
     let chain = certificates(&files.certificate)?;
-    let key = PrivateKeyDer::from_pem_file(&files.key)
-        .map_err(|error| TlsError::File { path: files.key.clone(), reason: error.to_string() })?;
+    let key = private_key(&files.key)?;
     let builder = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Setup)?;
@@ -79,11 +94,39 @@ pub(crate) fn server_config(files: &TlsFiles) -> Result<ServerConfig, TlsError> 
         None => builder.with_no_client_auth(),
         Some(path) => builder.with_client_cert_verifier(client_verifier(path)?),
     };
-    builder.with_single_cert(chain, key).map_err(|source| TlsError::Pair {
-        certificate: files.certificate.clone(),
-        key: files.key.clone(),
-        source: Box::new(source),
-    })
+    let unfit = |source| pair_unfit(&files.certificate, &files.key, source);
+    builder.with_single_cert(chain, key).map_err(unfit)
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let unreadable = |error: rustls::pki_types::pem::Error| TlsError::File {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    };
+    PrivateKeyDer::from_pem_file(path).map_err(unreadable)
+}
+
+fn pair_unfit(certificate: &Path, key: &Path, source: rustls::Error) -> TlsError {
+    TlsError::Pair { certificate: certificate.to_owned(), key: key.to_owned(), source: Box::new(source) }
+}
+
+/// Whether TLS failed for a reason that no later attempt makes better: a certificate that is not
+/// good, a peer that speaks no TLS or none of ours, or one that refuses what we show.
+pub(crate) fn is_lasting(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match inner {
+        None => false,
+        Some(rustls::Error::AlertReceived(alert)) => !matches!(
+            alert,
+            AlertDescription::InternalError | AlertDescription::CloseNotify | AlertDescription::UserCanceled
+        ),
+        Some(
+            rustls::Error::General(_)
+            | rustls::Error::FailedToGetCurrentTime
+            | rustls::Error::FailedToGetRandomBytes,
+        ) => false,
+        Some(_) => true,
+    }
 }
 
 fn client_verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {

@@ -260,6 +260,7 @@ fn unreachable(error: Error) -> Problem {
     let text = error.to_string();
     let trouble = match error {
         Error::Denied => Trouble::misconfigured("denied", text),
+        Error::Untrusted(_) => Trouble::misconfigured("untrusted", text),
         Error::Busy => Trouble::Unavailable(
             Later::new("busy", format!("{text}: grant more, or set a lower `concurrency`"))
                 .not_before(BUSY_WAIT),
@@ -275,6 +276,8 @@ fn unreachable(error: Error) -> Problem {
 /// Something may have arrived.
 fn lost(error: Error) -> Problem {
     let code = match error {
+        // Both before the peer took a byte of a message.
+        Error::Denied | Error::Untrusted(_) => return unreachable(error),
         Error::Timeout => "timeout",
         _ => "connection-lost",
     };

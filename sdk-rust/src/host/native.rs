@@ -9,7 +9,7 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 use crate::blobs::Error as BlobError;
-use crate::connect::Error as ConnectError;
+use crate::connect::{Credential, Error as ConnectError, Protection};
 use crate::files::{Entry, Error as FileError, Move, OnExists};
 use crate::log::Level;
 use crate::secrets::Error as SecretError;
@@ -213,6 +213,34 @@ impl Connection {
                 Ok(bytes)
             }
         }
+    }
+
+    pub fn protection(&self) -> Protection {
+        self.script.as_ref().map_or(Protection::None, |script| script.protection)
+    }
+
+    pub fn start_tls(&mut self, _timeout_ms: u32) -> Result<(), ConnectError> {
+        let Some(script) = self.script.as_mut() else { return Err(ConnectError::Closed) };
+        if !matches!(script.protection, Protection::Wanted | Protection::Required) {
+            return Err(ConnectError::Denied);
+        }
+        note(Event::StartTls);
+        if let Some(error) = script.tls_failure.take() {
+            return Err(error);
+        }
+        script.protection = Protection::Tls;
+        Ok(())
+    }
+
+    pub fn has_credentials(&self) -> bool {
+        self.script.as_ref().is_some_and(|script| script.credentials)
+    }
+
+    pub fn write_credential(&mut self, credential: Credential, timeout_ms: u32) -> Result<(), ConnectError> {
+        if !self.has_credentials() || self.protection() != Protection::Tls {
+            return Err(ConnectError::Denied);
+        }
+        self.write(format!("<{credential:?}>\r\n").as_bytes(), timeout_ms)
     }
 
     pub fn keep(mut self) {

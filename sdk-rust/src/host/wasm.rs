@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::blobs::Error as BlobError;
-use crate::connect::Error as ConnectError;
+use crate::connect::{Credential, Error as ConnectError, Protection};
 use crate::files::{Entry, Error as FileError, Move, OnExists};
 use crate::glue::http as glue_http;
 use crate::glue::services::portway::host as wit;
@@ -173,6 +173,32 @@ impl Connection {
         self.0.read(max, timeout_ms).map_err(connect_error)
     }
 
+    pub fn protection(&self) -> Protection {
+        match self.0.protection() {
+            wit::connect::Protection::None => Protection::None,
+            wit::connect::Protection::Wanted => Protection::Wanted,
+            wit::connect::Protection::Required => Protection::Required,
+            wit::connect::Protection::Tls => Protection::Tls,
+        }
+    }
+
+    pub fn start_tls(&mut self, timeout_ms: u32) -> Result<(), ConnectError> {
+        self.0.start_tls(timeout_ms).map_err(connect_error)
+    }
+
+    pub fn has_credentials(&self) -> bool {
+        self.0.has_credentials()
+    }
+
+    pub fn write_credential(&mut self, credential: Credential, timeout_ms: u32) -> Result<(), ConnectError> {
+        let credential = match credential {
+            Credential::Plain => wit::connect::Credential::Plain,
+            Credential::User => wit::connect::Credential::User,
+            Credential::Password => wit::connect::Credential::Password,
+        };
+        self.0.write_credential(credential, timeout_ms).map_err(connect_error)
+    }
+
     pub fn keep(self) {
         wit::connect::Connection::keep(self.0);
     }
@@ -185,6 +211,7 @@ fn connect_error(error: wit::connect::Error) -> ConnectError {
         wit::connect::Error::Unreachable(text) => ConnectError::Unreachable(text),
         wit::connect::Error::Timeout => ConnectError::Timeout,
         wit::connect::Error::Closed => ConnectError::Closed,
+        wit::connect::Error::Untrusted(text) => ConnectError::Untrusted(text),
         wit::connect::Error::Other(text) => ConnectError::Other(text),
     }
 }

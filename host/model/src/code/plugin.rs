@@ -28,6 +28,8 @@ codes! {
     UNREACHABLE = "unreachable";
     /// The peer took too long.
     TIMEOUT = "timeout";
+    /// TLS towards the peer failed for a reason that only a person can change.
+    UNTRUSTED = "untrusted";
 
     // The MLLP and TCP sources: refusals and doubts.
     /// A source's progress that this version of it cannot read.
@@ -256,6 +258,27 @@ codes! {
     REJECTED = "rejected";
     /// The answer says that it may be taken later.
     NOT_NOW = "not-now";
+
+    // The SMTP sender.
+
+    /// The server refuses the message.
+    SMTP_REFUSED = "smtp-refused";
+    /// The server cannot take the message now.
+    SMTP_NOT_NOW = "smtp-not-now";
+    /// What came is no reply, or not to what was said.
+    BAD_REPLY = "bad-reply";
+    /// The server refuses recipients.
+    RECIPIENTS_REFUSED = "recipients-refused";
+    /// The server offers no STARTTLS.
+    NO_STARTTLS = "no-starttls";
+    /// The server offers no way to log in.
+    NO_LOGIN = "no-login";
+    /// The server refuses the login.
+    LOGIN_REFUSED = "login-refused";
+    /// A value would bring a control character into a header.
+    CONTROL_CHARACTER = "control-character";
+    /// A value is no address of a mailbox.
+    BAD_ADDRESS = "bad-address";
 
     // The file sender.
 

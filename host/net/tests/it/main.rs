@@ -7,3 +7,4 @@ mod http;
 mod listen;
 mod peers;
 mod tcp;
+mod tcp_tls;

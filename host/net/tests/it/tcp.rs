@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use portway_net::AddressPolicy;
-use portway_net::tcp::{TcpError, TcpGrant, TcpPool, TcpTls};
+use portway_net::tcp::{TcpError, TcpGrant, TcpPool};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-use crate::peers::{Age, Pair, Server};
+use crate::peers::Server;
 
 const SOON: Duration = Duration::from_secs(10);
 const NOW: Duration = Duration::from_millis(20);
 
-fn grant(server: &Server) -> TcpGrant {
+pub fn grant(server: &Server) -> TcpGrant {
     TcpGrant {
         host: "localhost".into(),
         port: server.address.port(),
@@ -20,6 +20,7 @@ fn grant(server: &Server) -> TcpGrant {
         connect_timeout: SOON,
         addresses: AddressPolicy::Operator,
         tls: None,
+        credentials: None,
     }
 }
 
@@ -139,44 +140,4 @@ async fn addresses_outside_the_grant_are_denied_before_they_are_dialled() {
     assert_eq!(server.accepted(), 0);
     let nobody = TcpGrant { port: 1, ..grant(&server) };
     assert!(matches!(TcpPool::new(nobody).unwrap().open().await, Err(TcpError::Unreachable(_))));
-}
-
-#[tokio::test]
-async fn tls_is_kept_too_and_an_unknown_certificate_is_refused() {
-    let pair = std::sync::Arc::new(Pair::new("localhost", Age::Fresh));
-    let theirs = pair.clone();
-    let server = Server::start(move |_, stream| {
-        let pair = theirs.clone();
-        async move {
-            let stream = pair.accept(stream).await?;
-            let (mut reader, mut writer) = tokio::io::split(stream);
-            let mut buffer = [0; 100];
-            loop {
-                let read = reader.read(&mut buffer).await?;
-                if read == 0 {
-                    return Ok(());
-                }
-                writer.write_all(&buffer[..read]).await?;
-                writer.flush().await?;
-            }
-        }
-    })
-    .await;
-    let tls = TcpTls { roots: Some(pair.certificate()), server_name: None };
-    let pool = TcpPool::new(TcpGrant { tls: Some(tls.clone()), ..grant(&server) }).unwrap();
-    for fresh in [true, false, false] {
-        let mut connection = pool.open().await.unwrap();
-        assert_eq!(connection.is_fresh(), fresh);
-        connection.write(b"hello", SOON).await.unwrap();
-        assert_eq!(&connection.read(100, SOON).await.unwrap()[..], b"hello");
-        connection.keep();
-    }
-    for bad in [
-        TcpTls::default(),
-        TcpTls { server_name: Some("elsewhere".into()), ..tls.clone() },
-        TcpTls { roots: Some(Pair::new("localhost", Age::Fresh).certificate()), ..tls },
-    ] {
-        let Ok(pool) = TcpPool::new(TcpGrant { tls: Some(bad), ..grant(&server) }) else { continue };
-        assert!(matches!(pool.open().await, Err(TcpError::Unreachable(_))));
-    }
 }

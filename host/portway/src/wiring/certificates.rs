@@ -25,7 +25,7 @@ pub fn certificate_problems(project: &Project, now: i64) -> Vec<Problem> {
         for grant in uses.flat_map(|one| one.grants.values()).chain(of_source) {
             let roots = match &grant.value {
                 GrantSettings::Http(http) => http.tls_roots.as_ref(),
-                GrantSettings::Tcp(tcp) => tcp.tls.as_ref().and_then(|tls| tls.roots.as_ref()),
+                GrantSettings::Tcp(tcp) => tcp.tls.settings().and_then(|tls| tls.roots.as_ref()),
                 GrantSettings::Folder(_)
                 | GrantSettings::Reveal(_)
                 | GrantSettings::Sign(_)

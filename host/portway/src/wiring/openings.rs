@@ -6,14 +6,15 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use portway_config::{
-    Access, Addresses, CredentialSettings, GrantSettings, HttpGrantSettings, Isolation, LimitSettings,
-    NamedSecret, PluginUse, SecretForm, TcpGrantSettings,
+    Access, Addresses, At, CredentialSettings, GrantSettings, HttpGrantSettings, Isolation, LimitSettings,
+    NamedSecret, PluginUse, ProjectPath, SecretForm, StartTls, TcpCredentialSettings, TcpGrantSettings,
+    TcpTlsSettings,
 };
 use portway_model::Attributes;
 use portway_net::AddressPolicy;
 use portway_net::folder::{self, FolderGrant};
 use portway_net::http::{Credentials, HttpGrant};
-use portway_net::tcp::{TcpGrant, TcpTls};
+use portway_net::tcp::{TcpCredentials, TcpGrant, TcpTls, TlsPair, TlsStart};
 use portway_runtime::{
     CallLimits, Grant, Grants, Manifest, NoState, Observer, Opening, SecretAction, SecretGrant, SecretValue,
     StateGrant,
@@ -158,10 +159,28 @@ fn tcp_grant(settings: &TcpGrantSettings) -> TcpGrant {
         connections_max: settings.connections_max,
         connect_timeout: settings.connect_timeout,
         addresses: policy(settings.addresses),
-        tls: settings.tls.as_ref().map(|tls| TcpTls {
-            roots: tls.roots.as_ref().map(|roots| roots.value.as_path().to_owned()),
-            server_name: tls.server_name.clone(),
+        tls: settings.tls.settings().map(tcp_tls),
+        credentials: settings.credentials.as_ref().map(|TcpCredentialSettings::Basic(basic)| {
+            TcpCredentials {
+                user: basic.user.reveal().to_owned(),
+                password: basic.password.reveal().to_owned(),
+            }
         }),
+    }
+}
+
+fn tcp_tls(settings: &TcpTlsSettings) -> TcpTls {
+    let path = |file: &At<ProjectPath>| file.value.as_path().to_owned();
+    let pair = settings.certificate.as_ref().zip(settings.key.as_ref());
+    TcpTls {
+        roots: settings.roots.as_ref().map(path),
+        server_name: settings.server_name.clone(),
+        pair: pair.map(|(certificate, key)| TlsPair { certificate: path(certificate), key: path(key) }),
+        start: match settings.starttls {
+            StartTls::No => TlsStart::Connect,
+            StartTls::Wanted => TlsStart::Wanted,
+            StartTls::Required => TlsStart::Required,
+        },
     }
 }
 

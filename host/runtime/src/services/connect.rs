@@ -1,11 +1,12 @@
-//! `connect`: TCP and TLS connections by slot. The host dials, keeps and closes.
+//! `connect`: TCP and TLS connections by slot. The host dials, keeps and closes, and writes
+//! credentials itself.
 
 use std::time::Duration;
 
-use portway_bindings::portway::host::connect::{Connection, Error};
-use portway_net::tcp::TcpError;
+use portway_bindings::portway::host::connect::{Connection, Credential, Error, Protection};
+use portway_net::tcp::{self, TcpError};
 use wasmtime::StoreContextMut;
-use wasmtime::component::{Linker, Resource, ResourceType};
+use wasmtime::component::{Linker, LinkerInstance, Resource, ResourceType};
 
 use super::{LOOK, SYSTEM, define, define_waiting};
 use crate::guest::Guest;
@@ -76,7 +77,92 @@ pub(super) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
             }
             Ok(())
         },
+    )?;
+    link_protection(&mut connect)
+}
+
+/// TLS and credentials.
+fn link_protection(connect: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
+    define(
+        connect,
+        "[method]connection.protection",
+        LOOK,
+        |_| 0,
+        |guest, (handle,): (Handle,)| {
+            let connection = guest.things.connection(handle.rep());
+            Ok((connection.map_or(Protection::None, |connection| protection(connection.protection())),))
+        },
+    )?;
+    define_waiting(
+        connect,
+        "[method]connection.start-tls",
+        SYSTEM,
+        |_| 0,
+        |guest, (handle, timeout_ms): (Handle, u32)| {
+            Box::pin(async move { Ok((start_tls(guest, &handle, timeout_ms).await,)) })
+        },
+    )?;
+    define(
+        connect,
+        "[method]connection.has-credentials",
+        LOOK,
+        |_| 0,
+        |guest, (handle,): (Handle,)| {
+            Ok(
+                (guest
+                    .things
+                    .connection(handle.rep())
+                    .is_some_and(|connection| connection.has_credentials()),),
+            )
+        },
+    )?;
+    define_waiting(
+        connect,
+        "[method]connection.write-credential",
+        SYSTEM,
+        |_| 0,
+        |guest, (handle, credential, timeout_ms): (Handle, Credential, u32)| {
+            Box::pin(async move { Ok((write_credential(guest, &handle, credential, timeout_ms).await,)) })
+        },
     )
+}
+
+async fn start_tls(guest: &mut Guest, handle: &Handle, timeout_ms: u32) -> Result<(), Error> {
+    let within = guest.wait_of(Duration::from_millis(u64::from(timeout_ms)));
+    let connection = guest.things.connection(handle.rep()).ok_or(Error::Closed)?;
+    guest.call.in_service = true;
+    let started = connection.start_tls(within).await;
+    guest.call.in_service = false;
+    started.map_err(error)
+}
+
+async fn write_credential(
+    guest: &mut Guest,
+    handle: &Handle,
+    credential: Credential,
+    timeout_ms: u32,
+) -> Result<(), Error> {
+    let within = guest.wait_of(Duration::from_millis(u64::from(timeout_ms)));
+    let connection = guest.things.connection(handle.rep()).ok_or(Error::Closed)?;
+    let credential = match credential {
+        Credential::Plain => tcp::Credential::Plain,
+        Credential::User => tcp::Credential::User,
+        Credential::Password => tcp::Credential::Password,
+    };
+    guest.call.reached = true;
+    guest.call.in_service = true;
+    let written = connection.write_credential(credential, within).await;
+    guest.call.in_service = false;
+    written.map_err(error)
+}
+
+fn protection(protection: tcp::Protection) -> Protection {
+    match protection {
+        tcp::Protection::None => Protection::None,
+        tcp::Protection::Wanted => Protection::Wanted,
+        tcp::Protection::Required => Protection::Required,
+        tcp::Protection::Tls => Protection::Tls,
+    }
 }
 
 async fn open(guest: &mut Guest, name: &str) -> Result<Handle, Error> {
@@ -116,6 +202,7 @@ fn error(error: TcpError) -> Error {
         TcpError::Unreachable(text) => Error::Unreachable(text),
         TcpError::Timeout => Error::Timeout,
         TcpError::Closed => Error::Closed,
+        TcpError::Untrusted(text) => Error::Untrusted(text),
         TcpError::Other(text) => Error::Other(text),
     }
 }

@@ -93,6 +93,7 @@ async fn sender(port: u16) -> Sender {
         connect_timeout: Duration::from_secs(5),
         addresses: AddressPolicy::Any,
         tls: None,
+        credentials: None,
     };
     let grants = Grants(BTreeMap::from([("peer".to_owned(), Grant::Tcp(grant))]));
     let opening = Opening { grants, ..Opening::new("lab", "ehr", "{}") };

@@ -22,6 +22,7 @@ fn tcp(port: u16) -> Grant {
         connect_timeout: Duration::from_secs(5),
         addresses: AddressPolicy::Any,
         tls: None,
+        credentials: None,
     })
 }
 

@@ -72,6 +72,7 @@ fn error(text: &str) -> connect::Error {
         "busy" => connect::Error::Busy,
         "timeout" => connect::Error::Timeout,
         "closed" => connect::Error::Closed,
+        "untrusted" => connect::Error::Untrusted("certificate expired".into()),
         "unreachable" => connect::Error::Unreachable("connection refused".into()),
         other => connect::Error::Other(other.into()),
     }

@@ -111,6 +111,7 @@ fn withhold(grant: &mut Grant, desk: &Arc<Desk>) {
             // Loopback is not public, so that every connection is refused before it is made.
             "127.0.0.1".clone_into(&mut tcp.host);
             tcp.tls = None;
+            tcp.credentials = None;
             tcp.addresses = AddressPolicy::Public;
         }
         Grant::Folder(folder) => folder.access = Access::Read,
@@ -198,7 +199,7 @@ impl Observer for Said {
 mod tests {
     use portway_net::folder::FolderGrant;
     use portway_net::http::HttpGrant;
-    use portway_net::tcp::TcpGrant;
+    use portway_net::tcp::{TcpCredentials, TcpGrant};
 
     use super::*;
 
@@ -216,10 +217,12 @@ mod tests {
             connect_timeout: Duration::from_secs(5),
             addresses: AddressPolicy::Operator,
             tls: None,
+            credentials: Some(TcpCredentials { user: "lab".into(), password: "s3cret".into() }),
         });
         withhold(&mut grant, &desk);
         let Grant::Tcp(tcp) = grant else { panic!("another grant") };
         assert_eq!((tcp.host.as_str(), tcp.addresses), ("127.0.0.1", AddressPolicy::Public));
+        assert!(tcp.credentials.is_none());
 
         let mut grant = Grant::Folder(FolderGrant { path: "out".into(), access: Access::Write });
         withhold(&mut grant, &desk);
