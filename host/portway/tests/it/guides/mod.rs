@@ -28,12 +28,16 @@ const fn not_run(guide: &'static str, command: &'static str, because: &'static s
 }
 
 const BUILDS: &str = "it builds what is tested here";
+const COMPONENT: &str = "the component is built by `cargo xtask plugins --test`, and another test asks it";
 const MACHINE: &str = "it needs systemd, and root";
 
 const NOT_RUN: &[NotRun] = &[
     not_run("README.md", "cargo xtask", "it builds and runs what this test is a part of"),
     not_run("first-interface.md", "cargo xtask plugins", BUILDS),
     not_run("first-interface.md", "cargo build", BUILDS),
+    not_run("answer-requests.md", "cargo", COMPONENT),
+    not_run("answer-requests.md", "rustup", COMPONENT),
+    not_run("answer-requests.md", "curl 'http://127.0.0.1:8080/quote", COMPONENT),
     not_run("systemd.md", "install ", MACHINE),
     not_run("systemd.md", "useradd", MACHINE),
     not_run("systemd.md", "cp -r", MACHINE),

@@ -31,6 +31,8 @@ const SINK_PORT: u16 = 8080;
 pub struct Walk<'g> {
     guide: &'g str,
     dir: TempDir,
+    /// A user's own folder, which is not in the project.
+    home: TempDir,
     ports: Ports,
     /// `cd` and `export` lines: they hold for all commands that follow.
     so_far: String,
@@ -61,11 +63,11 @@ impl<'g> Walk<'g> {
     /// In a folder with the `portway.toml` that guides begin with.
     pub fn new(guide: &'g str, portway_toml: &str) -> Walk<'g> {
         let dir = tempfile::tempdir().unwrap();
-        fs::create_dir(dir.path().join("home")).unwrap();
         fs::write(dir.path().join("portway.toml"), portway_toml).unwrap();
         Walk {
             guide,
             dir,
+            home: tempfile::tempdir().unwrap(),
             ports: Ports::default(),
             so_far: String::new(),
             last: None,
@@ -256,7 +258,7 @@ impl<'g> Walk<'g> {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(folder).stdin(Stdio::null()).process_group(0);
         command.env("PATH", format!("{}:{path}", portway.display()));
-        command.env("HOME", self.dir.path().join("home")).env("USER", "tester");
+        command.env("HOME", self.home.path()).env("USER", "tester");
         command
     }
 
