@@ -47,7 +47,7 @@ mod tests {
             names(Role::Transform),
             ["csv-to-json", "filter", "hl7-to-json", "json-map", "json-to-csv", "oru-to-json", "route"]
         );
-        assert_eq!(names(Role::Sender), ["file", "http", "mllp", "tcp"]);
+        assert_eq!(names(Role::Sender), ["file", "http", "mllp", "smtp", "tcp"]);
         assert!(matches!(find(Role::Transform, "http"), FirstParty::Unknown));
     }
 }
