@@ -64,7 +64,7 @@ mod tests {
                 "route"
             ]
         );
-        assert_eq!(names(Role::Sender), ["file", "http", "mllp", "tcp"]);
+        assert_eq!(names(Role::Sender), ["file", "http", "mllp", "smtp", "tcp"]);
         assert!(matches!(find(Role::Transform, "http"), FirstParty::Unknown));
     }
 }
