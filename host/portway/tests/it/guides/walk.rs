@@ -242,7 +242,7 @@ impl<'g> Walk<'g> {
 
     fn behind(&self, command: &str) -> Result<Behind, String> {
         self.prepare(&self.here()?);
-        let log = self.dir.path().join("home/behind.txt");
+        let log = self.home.path().join("behind.txt");
         let file =
             fs::File::options().create(true).append(true).open(&log).map_err(|error| error.to_string())?;
         let copy = file.try_clone().map_err(|error| error.to_string())?;
