@@ -76,9 +76,12 @@ impl Reach {
         Ok(reach)
     }
 
-    /// Nothing is granted.
+    /// Nothing is granted. Every part is named, so that a new one cannot be forgotten.
     pub fn is_empty(&self) -> bool {
-        self.folders.is_empty() && self.tcp.is_empty() && self.http.is_empty()
+        // An environment is no grant, and through the connector nothing is reached without one.
+        let Reach { folders, tcp, http, connector: _, environment: _, secrets, state } = self;
+        let no_peer = folders.is_empty() && tcp.is_empty() && http.is_empty();
+        no_peer && secrets.is_empty() && state.is_none()
     }
 
     fn add_api(&mut self, name: &str, api: Api) -> Result<(), GrantError> {
@@ -117,4 +120,32 @@ fn list(manifest: &Manifest) -> String {
         return "none".into();
     }
     manifest.slots.iter().map(|slot| format!("`{}`", slot.name)).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use portway_net::folder::{Access, FolderGrant};
+    use portway_net::http::HttpGrant;
+    use zeroize::Zeroizing;
+
+    use super::*;
+    use crate::secret::{SecretAction, SecretValue};
+    use crate::state::{NoState, StateGrant};
+
+    #[test]
+    fn whatever_is_granted_it_is_not_nothing() {
+        let value = SecretValue::new(Zeroizing::new(b"x".to_vec()));
+        let grants = [
+            Grant::Http(HttpGrant::new("https://h/".parse().unwrap())),
+            Grant::Folder(FolderGrant { path: "in".into(), access: Access::Read }),
+            Grant::Secret(SecretGrant { name: "KEY".into(), value, action: SecretAction::Sign }),
+            Grant::State(StateGrant { space: "s".into(), keys_max: 1, store: Arc::new(NoState) }),
+        ];
+        assert!(Reach::default().is_empty());
+        for grant in grants {
+            let mut reach = Reach::default();
+            reach.add("slot", &grant).unwrap();
+            assert!(!reach.is_empty(), "{grant:?}");
+        }
+    }
 }
