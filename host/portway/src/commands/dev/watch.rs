@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use notify::event::EventKind;
 use notify::{Config, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
-use portway_config::Project;
+use portway_config::{EncryptedFile, Project};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
@@ -100,13 +100,17 @@ impl Places {
 
     fn project_files(&self) -> Files {
         let mut files = Files::new();
-        for name in [Project::FILE, Project::SECRETS] {
+        let encrypted = EncryptedFile::of(&self.dir, None);
+        for name in [Project::FILE, Project::SECRETS, encrypted.shown()] {
             add(&self.dir.join(name), &mut files);
         }
         for folder in [Project::INTERFACES, Project::ENVIRONMENTS] {
             let entries = fs::read_dir(self.dir.join(folder)).into_iter().flatten().flatten();
-            let is_toml = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "toml");
-            entries.map(|entry| entry.path()).filter(is_toml).for_each(|path| add(&path, &mut files));
+            // Of an environment its encrypted secrets as well.
+            let is_ours = |path: &PathBuf| {
+                path.extension().is_some_and(|extension| extension == "toml" || extension == "age")
+            };
+            entries.map(|entry| entry.path()).filter(is_ours).for_each(|path| add(&path, &mut files));
         }
         files
     }
@@ -295,6 +299,12 @@ mod tests {
         assert_eq!(next(&mut watch).await, [Part::Project]);
         fs::remove_file(dir.join("interfaces/other.toml")).unwrap();
         assert_eq!(next(&mut watch).await, [Part::Project]);
+        for secrets in ["secrets.age", "environments/test.secrets.age"] {
+            fs::create_dir_all(dir.join("environments")).unwrap();
+            watch.set(places(dir));
+            write(dir, secrets, "x");
+            assert_eq!(next(&mut watch).await, [Part::Project], "{secrets}");
+        }
     }
 
     #[test]
