@@ -11,6 +11,7 @@
 
 mod attributes;
 mod body;
+mod digest;
 mod duration;
 mod http_sender;
 mod http_source;
@@ -25,6 +26,7 @@ mod source;
 mod stream_source;
 mod template;
 mod transform;
+mod url;
 
 #[cfg(target_family = "wasm")]
 #[doc(hidden)]
@@ -40,6 +42,7 @@ pub mod testing;
 
 pub use attributes::Attributes;
 pub use body::{Body, BodyReader, BodyWriter, INLINE_BYTES_MAX};
+pub use digest::fnv1a;
 pub use duration::duration;
 pub use http_sender::{
     Ask, HttpError, HttpReply, HttpSender, Plan, Request, RequestContent, Response, judge_each, prepare_each,

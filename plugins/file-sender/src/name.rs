@@ -82,20 +82,13 @@ fn within_limits(path: &str) -> String {
         if name.len() <= NAME_BYTES_MAX {
             return Cow::Borrowed(name);
         }
-        let digest = format!("~{:016x}", fnv1a(name.as_bytes()));
+        let digest = format!("~{:016x}", portway_sdk::fnv1a(name.bytes()));
         let room = NAME_BYTES_MAX - digest.len();
         let end = (0..=room).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
         let (kept, _) = name.split_at(end);
         Cow::Owned(format!("{kept}{digest}"))
     });
     names.collect::<Vec<_>>().join("/")
-}
-
-/// FNV-1a, 64 bits.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
 }
 
 #[cfg(test)]

@@ -1,10 +1,6 @@
 //! What is asked for a message.
 
-use std::fmt::Write as _;
-
-use portway_sdk::{
-    Call, Failure, Message, Problem, Request, RequestContent, ResultExt, Template, TemplateError,
-};
+use portway_sdk::{Call, Failure, Message, Problem, Request, RequestContent, Template, TemplateError};
 
 use crate::settings::{Method, Settings};
 
@@ -96,24 +92,10 @@ impl Asking {
     }
 
     fn url(&self, call: &Call, message: &Message) -> Result<String, Problem> {
-        let mut misfit = None;
-        let path = self.path.render(call, message, |path, value| {
-            if !fits_path(value) {
-                misfit = Some(value.to_owned());
-            }
-            push_escaped(path, value);
-        });
-        let mut url = format!("{API}:{}", path.quarantine("no-path")?);
-        if let Some(value) = misfit {
-            return Err(Problem::quarantine(
-                "no-path",
-                format!("`{}` of the message cannot be a part of a path", value.escape_debug()),
-            ));
-        }
+        let mut url = format!("{API}:{}", self.path.render_path(call, message)?);
         if let Some(query) = &self.query {
-            let query = query.render(call, message, push_escaped).quarantine("no-path")?;
-            // Writing to a string cannot fail.
-            let _ = write!(url, "?{query}");
+            url.push('?');
+            url.push_str(&query.render_query(call, message)?);
         }
         Ok(url)
     }
@@ -131,24 +113,6 @@ fn template(setting: &str, text: &str) -> Result<Template, Failure> {
 fn header_value(template: &Template, call: &Call, message: &Message) -> Option<String> {
     let value = template.render(call, message, |text, value| text.push_str(value)).ok()?;
     Some(value.into_owned())
-}
-
-/// A value with these would change which path is meant, also behind escapes: the host
-/// refuses that, and rightly blames the settings. Here it is the message that is odd.
-fn fits_path(value: &str) -> bool {
-    !value.contains(['/', '\\', '%']) && value != "." && value != ".."
-}
-
-/// Everything but the unreserved characters, escaped.
-fn push_escaped(text: &mut String, value: &str) {
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            text.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
 }
 
 fn is_token(name: &str) -> bool {

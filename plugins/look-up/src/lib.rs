@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use portway_sdk::http::{self, Error, Request, Response};
 use portway_sdk::{
-    Body, Call, Context, Failure, Message, Output, Problem, ResultExt, Template, Transform, TransformVerdict,
-    Trouble, transform_each,
+    Body, Call, Context, Failure, Message, Output, Problem, Template, Transform, TransformVerdict, Trouble,
+    transform_each,
 };
 
 use crate::answer::Found;
@@ -62,18 +62,7 @@ impl Transform for LookUp {
 
 impl LookUp {
     fn request(&self, call: &Call, message: &Message) -> Result<Request, Problem> {
-        let mut misfit = None;
-        let path = self.path.render(call, message, |path, value| {
-            if !fits_path(value) {
-                misfit = Some(value.to_owned());
-            }
-            push_escaped(path, value);
-        });
-        let path = path.quarantine("no-path")?;
-        if let Some(value) = misfit {
-            let text = format!("`{}` of the message cannot be a part of a path", value.escape_debug());
-            return Err(Problem::quarantine("no-path", text));
-        }
+        let path = self.path.render_path(call, message)?;
         Ok(Request::get(format!("{API}:{path}")).with_header("accept", "application/json"))
     }
 
@@ -93,22 +82,6 @@ impl LookUp {
             output = output.with_attribute(name.clone(), answer::value(&document, path)?);
         }
         Ok(output)
-    }
-}
-
-/// A value with these would change which path is meant, also behind escapes.
-fn fits_path(value: &str) -> bool {
-    !value.contains(['/', '\\', '%']) && value != "." && value != ".."
-}
-
-/// Everything but the unreserved characters, escaped.
-fn push_escaped(text: &mut String, value: &str) {
-    for byte in value.bytes() {
-        match byte {
-            b'-' | b'.' | b'_' | b'~' => text.push(char::from(byte)),
-            byte if byte.is_ascii_alphanumeric() => text.push(char::from(byte)),
-            byte => text.push_str(&format!("%{byte:02X}")),
-        }
     }
 }
 

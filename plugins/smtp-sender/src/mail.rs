@@ -15,7 +15,7 @@ use mail_builder::headers::message_id::MessageId;
 use mail_builder::headers::raw::Raw;
 use mail_builder::headers::text::Text;
 use mail_builder::mime::{BodyPart, MimePart};
-use portway_sdk::{Call, Context, Failure, Message, Problem, ResultExt, Template};
+use portway_sdk::{Call, Context, Failure, Message, Problem, ResultExt, Template, fnv1a};
 
 use crate::address::Address;
 use crate::settings::{AttachmentSettings, Settings, bad};
@@ -114,7 +114,10 @@ impl MailMaker {
             headers: headers.collect::<Result<_, Failure>>()?,
             text: settings.text.as_deref().map(|text| template("text", text)).transpose()?,
             attachment: settings.attachment.map(Attachment::new).transpose()?,
-            destination: format!("{:016x}", fnv1a(&[&context.origin, "\0", &context.destination])),
+            destination: format!(
+                "{:016x}",
+                fnv1a(format!("{}\0{}", context.origin, context.destination).into_bytes())
+            ),
         })
     }
 
@@ -294,14 +297,6 @@ fn mixed<'m>(source: &Source<'m>, parts: Vec<MimePart<'m>>) -> MimePart<'m> {
     let names = (0_u32..).map(|number| format!("=_portway_{}_{number}", source.message.id));
     let boundary = names.into_iter().find(|name| is_free(name)).unwrap_or_default();
     MimePart::new(ContentType::new("multipart/mixed").attribute("boundary", boundary), parts)
-}
-
-/// FNV-1a, 64 bits.
-fn fnv1a(parts: &[&str]) -> u64 {
-    parts
-        .iter()
-        .flat_map(|part| part.bytes())
-        .fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3))
 }
 
 #[cfg(test)]

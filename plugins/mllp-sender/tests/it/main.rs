@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use mllp_sender::MllpSender;
 use portway_sdk::blobs::Blob;
-use portway_sdk::testing::{self, Case, Event, PeerScript, describe_sends};
-use portway_sdk::{Body, Call, Context, Message, Sender, Trouble, connect};
+use portway_sdk::testing::{self, Case, Event, PeerScript, connect_error, describe_sends};
+use portway_sdk::{Body, Call, Context, Message, Sender, connect};
 use serde::Deserialize;
 
 /// One connection, or why there is none.
@@ -36,59 +36,26 @@ fn every_case_ends_as_written() {
     }
 }
 
-fn run(mut case: Case) {
+fn run(case: Case) {
     testing::reset();
     for dial in case.json::<Vec<Dial>>("peer.json").unwrap_or_default() {
         testing::dial("peer", script(dial));
     }
-    let opened = case.settings().and_then(|settings| MllpSender::open(settings, &case.context()));
-    let mut sender = match opened {
-        Ok(sender) => sender,
-        Err(failure) => {
-            case.expect("verdicts.txt", describe_sends(&Err(Trouble::Misconfigured(failure))));
-            return;
-        }
-    };
-    let mut runs = vec![std::mem::take(&mut case.messages)];
-    if case.name.starts_with("again-") {
-        let half = runs[0].len() / 2;
-        let last = runs[0].split_off(half);
-        runs.push(last);
-    }
-    let (mut verdicts, mut traffic) = (String::new(), String::new());
-    for messages in runs {
-        verdicts.push_str(&describe_sends(&sender.send_batch(&case.call, messages)));
-        traffic.extend(testing::take_events().iter().map(describe));
-    }
-    let notices = testing::notices().into_iter().map(|(code, text)| format!("notice {code}: {text}\n"));
-    case.expect("verdicts.txt", verdicts + &notices.collect::<String>());
-    case.expect("traffic.txt", traffic);
+    case.send::<MllpSender>(describe);
 }
 
 fn script(dial: Dial) -> Result<PeerScript, connect::Error> {
     let steps = match dial {
-        Dial::Refused { refused } => return Err(error(&refused)),
+        Dial::Refused { refused } => return Err(connect_error(&refused)),
         Dial::Steps(steps) => steps,
     };
     Ok(steps.into_iter().fold(PeerScript::new(), |script, step| match step {
         Step::Says(text) => script.says(text),
         Step::Closes => script.says(""),
-        Step::ReadFails(text) => script.read_fails(error(&text)),
+        Step::ReadFails(text) => script.read_fails(connect_error(&text)),
         Step::WriteWorks => script.write_works(),
-        Step::WriteFails(text) => script.write_fails(error(&text)),
+        Step::WriteFails(text) => script.write_fails(connect_error(&text)),
     }))
-}
-
-fn error(text: &str) -> connect::Error {
-    match text {
-        "denied" => connect::Error::Denied,
-        "busy" => connect::Error::Busy,
-        "timeout" => connect::Error::Timeout,
-        "closed" => connect::Error::Closed,
-        "untrusted" => connect::Error::Untrusted("certificate expired".into()),
-        "unreachable" => connect::Error::Unreachable("connection refused".into()),
-        other => connect::Error::Other(other.into()),
-    }
 }
 
 fn describe(event: &Event) -> String {

@@ -2,10 +2,8 @@
 //! dialled, `traffic.txt` what the sender does, `verdicts.txt` what it says. A case whose name
 //! begins with `again-` is sent twice, the second time over what was kept.
 
-use std::fmt::Write;
-
-use portway_sdk::testing::{self, Case, Event, PeerScript, describe_sends};
-use portway_sdk::{Sender, Trouble, connect};
+use portway_sdk::connect;
+use portway_sdk::testing::{self, Case, Event, PeerScript, connect_error};
 use portway_smtp_sender::SmtpSender;
 use serde::Deserialize;
 
@@ -41,38 +39,17 @@ fn every_case_ends_as_written() {
     }
 }
 
-fn run(mut case: Case) {
+fn run(case: Case) {
     testing::reset();
     for dial in case.json::<Vec<Dial>>("peer.json").unwrap_or_default() {
         testing::dial("server", script(dial));
     }
-    let opened = case.settings().and_then(|settings| SmtpSender::open(settings, &case.context()));
-    let mut sender = match opened {
-        Ok(sender) => sender,
-        Err(failure) => {
-            case.expect("verdicts.txt", describe_sends(&Err(Trouble::Misconfigured(failure))));
-            return;
-        }
-    };
-    let mut runs = vec![std::mem::take(&mut case.messages)];
-    if case.name.starts_with("again-") {
-        let half = runs[0].len() / 2;
-        let last = runs[0].split_off(half);
-        runs.push(last);
-    }
-    let (mut verdicts, mut traffic) = (String::new(), String::new());
-    for messages in runs {
-        verdicts.push_str(&describe_sends(&sender.send_batch(&case.call, messages)));
-        testing::take_events().iter().for_each(|event| describe(event, &mut traffic));
-    }
-    let notices = testing::notices().into_iter().map(|(code, text)| format!("notice {code}: {text}\n"));
-    case.expect("verdicts.txt", verdicts + &notices.collect::<String>());
-    case.expect("traffic.txt", traffic);
+    case.send::<SmtpSender>(describe);
 }
 
 fn script(dial: Dial) -> Result<PeerScript, connect::Error> {
     let steps = match dial {
-        Dial::Refused { refused } => return Err(error(&refused)),
+        Dial::Refused { refused } => return Err(connect_error(&refused)),
         Dial::Steps(steps) => steps,
     };
     Ok(steps.into_iter().fold(PeerScript::new(), |script, step| match step {
@@ -82,45 +59,34 @@ fn script(dial: Dial) -> Result<PeerScript, connect::Error> {
             _ => connect::Protection::Tls,
         }),
         Step::Credentials => script.with_credentials(),
-        Step::TlsFails(text) => script.tls_fails(error(&text)),
+        Step::TlsFails(text) => script.tls_fails(connect_error(&text)),
         Step::Says(text) => script.says(text),
         Step::SaysOften(text, times) => script.says(text.repeat(times)),
         Step::Closes => script.says(""),
-        Step::ReadFails(text) => script.read_fails(error(&text)),
+        Step::ReadFails(text) => script.read_fails(connect_error(&text)),
         Step::WriteWorks => script.write_works(),
-        Step::WriteFails(text) => script.write_fails(error(&text)),
+        Step::WriteFails(text) => script.write_fails(connect_error(&text)),
     }))
 }
 
-fn error(text: &str) -> connect::Error {
-    match text {
-        "denied" => connect::Error::Denied,
-        "busy" => connect::Error::Busy,
-        "timeout" => connect::Error::Timeout,
-        "closed" => connect::Error::Closed,
-        "untrusted" => connect::Error::Untrusted("certificate expired".into()),
-        "unreachable" => connect::Error::Unreachable("connection refused".into()),
-        other => connect::Error::Other(other.into()),
-    }
-}
-
 /// What is written stands a line each, so that mails can be read.
-fn describe(event: &Event, traffic: &mut String) {
-    let _ = match event {
-        Event::Begin(index) => writeln!(traffic, "begin {index}"),
-        Event::Sent(index) => writeln!(traffic, "sent {index}"),
-        Event::Open { fresh: true, .. } => writeln!(traffic, "open, new"),
-        Event::Open { fresh: false, .. } => writeln!(traffic, "open, kept"),
-        Event::StartTls => writeln!(traffic, "TLS begins"),
-        Event::Keep => writeln!(traffic, "keep"),
-        Event::Close => writeln!(traffic, "close"),
+fn describe(event: &Event) -> String {
+    match event {
+        Event::Begin(index) => format!("begin {index}\n"),
+        Event::Sent(index) => format!("sent {index}\n"),
+        Event::Open { fresh: true, .. } => "open, new\n".into(),
+        Event::Open { fresh: false, .. } => "open, kept\n".into(),
+        Event::StartTls => "TLS begins\n".into(),
+        Event::Keep => "keep\n".into(),
+        Event::Close => "close\n".into(),
         Event::Write(bytes) => {
             let text = String::from_utf8_lossy(bytes).into_owned();
-            text.split_inclusive("\r\n").try_for_each(|line| match line.strip_suffix("\r\n") {
-                Some(line) => writeln!(traffic, "> {}", line.escape_debug()),
-                None => writeln!(traffic, "> {} (no line end)", line.escape_debug()),
-            })
+            let lines = text.split_inclusive("\r\n").map(|line| match line.strip_suffix("\r\n") {
+                Some(line) => format!("> {}\n", line.escape_debug()),
+                None => format!("> {} (no line end)\n", line.escape_debug()),
+            });
+            lines.collect()
         }
-        other => writeln!(traffic, "{other:?}"),
-    };
+        other => format!("{other:?}\n"),
+    }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use portway_framing::{Sequence, shown};
 use portway_sdk::blobs::Blob;
-use portway_sdk::testing::{self, Case, Event, PeerScript, describe_sends};
-use portway_sdk::{Body, Call, Context, Message, Sender, Trouble, connect};
+use portway_sdk::testing::{self, Case, Event, PeerScript, connect_error, describe_sends};
+use portway_sdk::{Body, Call, Context, Message, Sender, connect};
 use portway_tcp_sender::{REPLY_BYTES_MAX, Settings, TcpSender};
 use serde::Deserialize;
 
@@ -33,49 +33,25 @@ fn every_case_ends_as_written() {
     }
 }
 
-fn run(mut case: Case) {
+fn run(case: Case) {
     testing::reset();
     for steps in case.json::<Vec<Vec<Step>>>("peer.json").unwrap_or_default() {
         testing::dial("peer", script(steps));
     }
-    let opened = case.settings().and_then(|settings| TcpSender::open(settings, &case.context()));
-    let mut sender = match opened {
-        Ok(sender) => sender,
-        Err(failure) => {
-            case.expect("verdicts.txt", describe_sends(&Err(Trouble::Misconfigured(failure))));
-            return;
-        }
-    };
-    let messages = std::mem::take(&mut case.messages);
-    let verdicts = describe_sends(&sender.send_batch(&case.call, messages));
-    let notices = testing::notices().into_iter().map(|(code, text)| format!("notice {code}: {text}\n"));
-    case.expect("verdicts.txt", verdicts + &notices.collect::<String>());
-    case.expect("traffic.txt", testing::take_events().iter().map(describe).collect::<String>());
+    case.send::<TcpSender>(describe);
 }
 
 fn script(steps: Vec<Step>) -> Result<PeerScript, connect::Error> {
     steps.into_iter().try_fold(PeerScript::new(), |script, step| {
         Ok(match step {
-            Step::Refused(text) => return Err(error(&text)),
+            Step::Refused(text) => return Err(connect_error(&text)),
             Step::Says(bytes) => script.says(bytes.0),
             Step::Closes => script.says(""),
-            Step::ReadFails(text) => script.read_fails(error(&text)),
+            Step::ReadFails(text) => script.read_fails(connect_error(&text)),
             Step::WriteWorks => script.write_works(),
-            Step::WriteFails(text) => script.write_fails(error(&text)),
+            Step::WriteFails(text) => script.write_fails(connect_error(&text)),
         })
     })
-}
-
-fn error(text: &str) -> connect::Error {
-    match text {
-        "denied" => connect::Error::Denied,
-        "busy" => connect::Error::Busy,
-        "timeout" => connect::Error::Timeout,
-        "closed" => connect::Error::Closed,
-        "untrusted" => connect::Error::Untrusted("certificate expired".into()),
-        "unreachable" => connect::Error::Unreachable("connection refused".into()),
-        other => connect::Error::Other(other.into()),
-    }
 }
 
 fn describe(event: &Event) -> String {
