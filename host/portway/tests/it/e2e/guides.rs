@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use super::Project;
+use super::peer::{free_port, get};
 use super::project::test_component;
-use super::respond::{free_port, get};
 
 fn guide(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides").join(name);

@@ -128,3 +128,30 @@ async fn serve(mut stream: TcpStream, asked: Arc<Mutex<Vec<Asked>>>, answering: 
         }
     }
 }
+
+/// Sends one request, and reads until the connection is closed: status and body.
+pub async fn ask(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let length = body.len();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n"
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+pub async fn get(address: SocketAddr, path: &str) -> (u16, String) {
+    ask(address, "GET", path, "", "").await
+}
+
+pub async fn post(address: SocketAddr, path: &str, headers: &str, body: &str) -> (u16, String) {
+    ask(address, "POST", path, headers, body).await
+}
+
+/// A port that nobody used a moment ago.
+pub fn free_port() -> SocketAddr {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}

@@ -6,32 +6,9 @@ use portway_admin::views::Status;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::peer::Server;
+use super::peer::{Server, ask, free_port, get};
 use super::project::{test_component, to_file};
 use super::{Peer, Project, until};
-
-/// Sends one request, and reads until the connection is closed: status and body.
-pub async fn ask(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let length = body.len();
-    let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n"
-    );
-    stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
-}
-
-pub async fn get(address: SocketAddr, path: &str) -> (u16, String) {
-    ask(address, "GET", path, "", "").await
-}
-
-/// A port that nobody used a moment ago.
-pub fn free_port() -> SocketAddr {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
 
 /// The component that knows nothing of Portway.
 fn foreign() -> String {

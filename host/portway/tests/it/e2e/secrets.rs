@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use super::Project;
+use super::peer::post;
 use super::process::Finished;
 use super::project::{test_component, to_file};
-use super::web::post;
 
 /// A project whose one destination signs with the secret `KEY` and reads the secret `TOKEN`.
 fn project() -> Project {

@@ -1,8 +1,8 @@
 //! State of plugins in a real engine: kept with what was delivered, over restarts and kills.
 
 use super::Project;
+use super::peer::post;
 use super::project::{test_component, to_file};
-use super::web::post;
 
 /// One destination whose transform keeps state and does what messages say.
 fn project(order: &str) -> Project {

@@ -3,28 +3,8 @@
 use std::net::SocketAddr;
 
 use super::Project;
+use super::peer::{free_port, post};
 use super::project::to_file;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-
-/// Sends one request, and reads until the connection is closed: status and body.
-pub async fn post(address: SocketAddr, path: &str, headers: &str, body: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let length = body.len();
-    let head = format!(
-        "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n"
-    );
-    stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
-}
-
-/// A port that nobody used a moment ago.
-fn free_port() -> SocketAddr {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
 
 fn source(address: SocketAddr, path: &str, more: &str) -> String {
     format!("[source]\nplugin = \"http\"\nlisten = \"{address}\"\npath = \"{path}\"\n{more}\n")
