@@ -173,7 +173,7 @@ impl<'g> Walk<'g> {
             match result {
                 Ok(()) => return Ok(()),
                 Err(error) if end <= Instant::now() => return Err(format!("{error}\n{}", self.engine_log())),
-                Err(_) => std::thread::sleep(Duration::from_millis(200)),
+                Err(_) => before_the_next_look(),
             }
         }
     }
@@ -279,6 +279,12 @@ impl<'g> Walk<'g> {
     }
 }
 
+/// What another process has come to gives no sign that could be waited for: it is looked at again, up to
+/// the limit of whoever looks. Nothing depends on how long this is.
+fn before_the_next_look() {
+    std::thread::sleep(Duration::from_millis(100));
+}
+
 fn ask_to_end(child: &Child) {
     let id = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
     rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
@@ -288,7 +294,7 @@ fn ended(behind: &mut Behind, what: &str) -> Result<(), String> {
     let end = Instant::now() + 2 * PATIENCE;
     while Instant::now() < end {
         match behind.child.try_wait() {
-            Ok(None) => std::thread::sleep(Duration::from_millis(50)),
+            Ok(None) => before_the_next_look(),
             Ok(Some(status)) if status.success() => return Ok(()),
             Ok(Some(status)) => {
                 let log = fs::read_to_string(&behind.log).unwrap_or_default();
