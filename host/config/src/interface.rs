@@ -63,9 +63,7 @@ impl InterfaceSettings {
             destinations: file.destination,
         }
     }
-}
 
-impl InterfaceSettings {
     /// The plugins it uses, each as often as it is used.
     pub fn plugins(&self) -> impl Iterator<Item = (Role, &str)> {
         let source = self.source.iter().map(|source| (Role::Source, &source.plugin));

@@ -337,9 +337,10 @@ impl Core {
         if self.phase != Phase::Running {
             self.out.push(Effect::Acted { ticket, outcome: Err(ActError::Stopped) });
         } else if let (Some((id, None)), true) = (place, action.kind != ActionKind::Dismiss) {
+            // What waits for a destination that is gone can be dismissed, and nothing else.
             self.out.push(Effect::Acted { ticket, outcome: Err(ActError::UnknownDestination(id)) });
         } else {
-            // What waits for a destination that is gone can be dismissed. Whether a lane waits for it is the destination's own policy.
+            // Whether a lane waits for it is the destination's own policy.
             if let ActionKind::Resend { keep_lane } = &mut action.kind {
                 *keep_lane = place.and_then(|(_, place)| place).is_some_and(|place| self.layout.holds(place));
             }

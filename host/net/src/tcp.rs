@@ -1,8 +1,9 @@
 //! Outbound TCP and TLS connections of one grant, kept between calls.
 //!
-//! How TLS is spoken and what is written of credentials is in `protect`. A connection belongs to one call at a time. Only `keep` gives it back; dropped in any other
-//! way it is closed. One on which the peer spoke or closed while nobody listened is not used
-//! again, so that a late answer is never taken for the answer to something else.
+//! A connection belongs to one call at a time. Only `keep` gives it back; dropped in any other way it
+//! is closed. One on which the peer spoke or closed while nobody listened is not used again, so that a
+//! late answer is never taken for the answer to something else. How TLS is spoken and what is written
+//! of credentials is in `protect`.
 
 mod protect;
 

@@ -31,7 +31,8 @@ codes! {
     /// TLS towards the peer failed for a reason that only a person can change.
     UNTRUSTED = "untrusted";
 
-    // The MLLP and TCP sources: refusals and doubts.
+    // Several sources.
+
     /// A source's progress that this version of it cannot read.
     UNKNOWN_CURSOR = "unknown-cursor";
     /// Bytes that are no well-formed JSON.
@@ -41,7 +42,7 @@ codes! {
     /// Input in UTF-16 or UTF-32.
     WRONG_CHARSET = "wrong-charset";
 
-    // The MLLP source: refusals and doubts.
+    // The MLLP and TCP sources: refusals and doubts.
 
     /// A frame without content.
     EMPTY_FRAME = "empty-frame";
@@ -101,7 +102,6 @@ codes! {
     /// A start byte behind a start byte.
     START_BYTE_REPEATED = "start-byte-repeated";
 
-    // The transforms of HL7.
     // The file source.
 
     /// The inbox cannot be looked at or read now.
@@ -163,7 +163,7 @@ codes! {
     /// A clock that is far behind the last run.
     CLOCK_SET_BACK = "clock-set-back";
 
-    // The transform `oru-to-json`.
+    // The transforms of HL7.
 
     /// A message of another type than ORU.
     NOT_ORU = "not-oru";
@@ -208,14 +208,14 @@ codes! {
     /// No rule of the table holds, and nothing is said of the rest.
     NO_RULE = "no-rule";
 
-// The look-up.
+    // The transform `look-up`.
 
     /// The API that is asked has nothing for the message.
     NOT_FOUND = "not-found";
     /// The API answered with what cannot be used.
     BAD_ANSWER = "bad-answer";
 
-        // The HTTP sender.
+    // The HTTP sender.
 
     /// Stands for every status of a web service: the code itself is the number.
     HTTP_STATUS = "http-status";

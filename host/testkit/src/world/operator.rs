@@ -1,5 +1,5 @@
-//! The operator: resends, dismisses, stops, resumes and changes the project; and the end of a seed, where faults cease
-//! and everything must drain.
+//! The operator: resends, dismisses, stops, resumes and changes the project; and the end of a seed,
+//! where faults cease and everything must drain.
 
 use std::time::Duration;
 
