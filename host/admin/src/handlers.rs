@@ -85,7 +85,7 @@ pub(crate) fn router(
 async fn health(State(api): State<Api>) -> Response {
     let health = api.control.health().await;
     let status = match health.state {
-        views::EngineState::Running => StatusCode::OK,
+        views::EngineState::Running | views::EngineState::Standby => StatusCode::OK,
         views::EngineState::Starting | views::EngineState::Stopping => StatusCode::SERVICE_UNAVAILABLE,
     };
     (status, Json(health)).into_response()

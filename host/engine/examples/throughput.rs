@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use portway_engine::{
-    Clock, Deliver, DestinationSettings, Engine, EngineParts, EngineSettings, InterfaceSettings, LastEnd,
-    Limits, Run, RunReport, Unit, Verdict,
+    Clock, Deliver, DestinationSettings, Engine, EngineParts, EngineSettings, InterfaceSettings, Limits, Run,
+    RunReport, Unit, Verdict,
 };
 use portway_model::{
     Answer, Attributes, DestinationId, Draft, GroupId, Guarantee, InterfaceId, Key, Lane, MessageId,
     OnQuarantine, Order, RetryPolicy, Tier, Timestamp,
 };
 use portway_store::{
-    ActionView, AttemptView, DeliveryView, DestinationActionView, Durability, LaneHead, ListMessages,
-    ListStateKeys, Maintenance, MessageOutcome, MessageView, Page, Pending, QueueView, Registered,
-    ResultOutcome, Store, StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
+    ActionView, AttemptView, Claimed, DeliveryView, DestinationActionView, Durability, EngineView, LaneHead,
+    ListMessages, ListStateKeys, Maintenance, MessageOutcome, MessageView, News, Page, Pending, QueueView,
+    Registered, ResultOutcome, Store, StoreError, StoredMessage, Tenure, Topology, WriteBatch, WriteOutcome,
 };
 
 /// What a flush takes on a fast disk.
@@ -37,7 +37,7 @@ async fn main() {
         deliver: Arc::new(Agreeing(Arc::clone(&delivered))),
         clock: Arc::new(SystemClock(Instant::now())),
     };
-    let (engine, task) = Engine::start(parts, settings(destinations), LastEnd::Clean);
+    let (engine, task) = Engine::start(parts, settings(destinations), Some(Tenure::default()));
     let task = tokio::spawn(task.run());
     let until = Instant::now() + Duration::from_secs(seconds.into());
     let acknowledged = Arc::new(AtomicU64::new(0));
@@ -86,6 +86,7 @@ fn settings(destinations: u32) -> EngineSettings {
         on_quarantine: OnQuarantine::Continue,
         run_max: 256,
         guarantee: Guarantee::AtLeastOnce,
+        send_max: Duration::from_secs(30),
         rate: None,
     };
     let interface = InterfaceSettings {
@@ -134,6 +135,18 @@ impl Store for Counting {
         Ok(Registered::default())
     }
 
+    async fn claim(&self, _groups: &[GroupId], _now: Timestamp) -> Result<Claimed, StoreError> {
+        Ok(Claimed::Owned(Tenure::default()))
+    }
+
+    async fn list_engines(&self) -> Result<Vec<EngineView>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn news(&self) -> News {
+        std::future::pending().await
+    }
+
     async fn write(&self, batch: WriteBatch) -> Result<WriteOutcome, StoreError> {
         if batch.durability == Durability::Strict {
             tokio::time::sleep(FLUSH).await;
@@ -143,6 +156,7 @@ impl Store for Counting {
             conflict: None,
         };
         Ok(WriteOutcome {
+            elsewhere: Vec::new(),
             messages: batch.messages.iter().map(stored).collect(),
             results: batch.results.iter().map(|_| ResultOutcome::Applied(Vec::new())).collect(),
             actions: Vec::new(),

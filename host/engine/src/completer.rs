@@ -295,7 +295,7 @@ impl Completer {
 
 #[cfg(test)]
 mod tests {
-    use portway_model::{AttemptNo, DestinationId, MessageId, Round};
+    use portway_model::{AttemptNo, DestinationId, Epoch, MessageId, Round};
 
     use super::*;
 
@@ -307,6 +307,7 @@ mod tests {
             result: DeliveryResult {
                 destination: DestinationId(1),
                 message: MessageId(message),
+                epoch: Epoch(1),
                 round: Round(0),
                 attempts: AttemptNo(1),
                 settled: Settled::Sent(Answer::default()),

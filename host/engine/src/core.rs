@@ -1,9 +1,11 @@
 //! The machines as one: events in, effects out, time as an input.
 //!
 //! No async, no clock, no IO, no chance but the seed: the shell and the simulation drive the same
-//! code. What a stored batch means is in `apply`, how the layout changes in `relayout`.
+//! code. What a stored batch means is in `apply`, how the layout changes in `relayout`, whether it owns
+//! what it delivers in `ownership`.
 
 mod apply;
+mod ownership;
 mod relayout;
 
 use std::time::Duration;
@@ -11,12 +13,13 @@ use std::time::Duration;
 use portway_model::{DestinationId, Failure, code};
 use portway_store::{
     Action, ActionKind, ActionOutcome, DestinationAction, Durability, Edited, ErrorKind, NewMessage, Origin,
-    OriginKind, SourceCursor,
+    OriginKind, SourceCursor, Tenure,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use self::apply::Unspread;
+use self::ownership::Ownership;
 use self::relayout::Relayout;
 use crate::committer::{Batch, Committer};
 use crate::completer::{Completer, StoreRoom};
@@ -40,14 +43,6 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// When a refused source may come again.
 const BUSY_AFTER: Duration = Duration::from_secs(1);
 
-/// How the last engine on this store ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LastEnd {
-    Clean,
-    /// What it had in hand is suspect.
-    Unclean,
-}
-
 /// See the file.
 #[derive(Debug)]
 pub struct Core {
@@ -63,6 +58,7 @@ pub struct Core {
     gather: Gather,
     gate: Gate,
     relayout: Relayout,
+    ownership: Ownership,
     phase: Phase,
     /// Why no message is taken.
     closed: Option<Failure>,
@@ -91,20 +87,23 @@ struct IntakeCounts {
 }
 
 impl Core {
-    /// `seed` must differ from that of every engine before on the same store.
-    pub fn new(settings: EngineSettings, last_end: LastEnd, seed: u64, now: Now) -> Self {
+    /// `seed` must differ from that of every engine before on the same store. Without a tenure it owns
+    /// nothing yet, and claims its groups.
+    pub fn new(settings: EngineSettings, tenure: Option<Tenure>, seed: u64, now: Now) -> Self {
         let layout = Layout::new(settings);
         let mut clock = SteadyClock::new(now);
         let at = clock.moment(now);
         let mut seeds = ChaCha8Rng::seed_from_u64(seed);
         let interfaces = layout.interfaces().map(|interface| interface.id);
         Core {
+            ownership: Ownership::new(tenure.as_ref()),
             gate: Gate::new(layout.limits.intake_bytes_max, interfaces),
             relayout: Relayout::default(),
             intake: Intake::new(layout.interfaces_count()),
             completer: Completer::new(layout.places_count(), layout.limits.unflushed_max),
             committer: Committer::new(seeds.next_u64()),
-            dispatcher: Dispatcher::new(&layout, seeds.next_u64(), last_end == LastEnd::Unclean),
+            dispatcher: Dispatcher::new(&layout, seeds.next_u64(), tenure),
+
             housekeeping: Housekeeping::new(&layout, at.monotonic),
             gather: Gather::default(),
             phase: Phase::Running,
@@ -148,6 +147,8 @@ impl Core {
             Event::Drain { ticket, order } => self.order_drain(ticket, order),
             Event::Register { ticket, topology } => self.register(ticket, topology),
             Event::Registered(answer) => self.registered(answer),
+            Event::Claimed(answer) => self.claimed(answer),
+            Event::News(news) => self.hear(&news),
             Event::ChangeLayout { ticket, change } => self.change_layout(ticket, change),
             Event::Shutdown => {
                 if self.phase == Phase::Running {
@@ -199,10 +200,12 @@ impl Core {
             self.spread();
             self.lose_patience();
             self.follow_relayout();
-            let starts = if self.phase == Phase::Running { Starts::Allowed } else { Starts::Stopped };
+            self.ask_for_groups();
+            let may_start = self.phase == Phase::Running && self.ownership.is_owner();
+            let starts = if may_start { Starts::Allowed } else { Starts::Stopped };
             self.with_dispatcher_out(|dispatcher, ctx, out| dispatcher.turn(starts, ctx, out));
             self.use_writer();
-            if !self.is_ready && self.dispatcher.is_known() {
+            if !self.is_ready && (self.dispatcher.is_known() || !self.ownership.is_owner()) {
                 self.is_ready = true;
                 self.out.push(Effect::Ready);
             }
@@ -226,6 +229,7 @@ impl Core {
             self.committer.patience_until(),
             self.completer.flush_at(),
             Some(self.housekeeping.wake_at()),
+            self.ownership.wake_at(),
             self.gathers_until(),
             stop_until,
         ];
@@ -258,6 +262,7 @@ impl Core {
         commits.elapsed = self.at.monotonic.saturating_sub(self.started);
         Status {
             ready: self.is_ready,
+            ownership: self.ownership.status(),
             intake: IntakeStatus {
                 closed: self.closed_why(),
                 waiting: self.intake.waiting() as u64,
@@ -336,6 +341,8 @@ impl Core {
         let place = action.destination.map(|id| (id, self.layout.place(id)));
         if self.phase != Phase::Running {
             self.out.push(Effect::Acted { ticket, outcome: Err(ActError::Stopped) });
+        } else if !self.ownership.is_owner() {
+            self.out.push(Effect::Acted { ticket, outcome: Err(ActError::NotOwner) });
         } else if let (Some((id, None)), true) = (place, action.kind != ActionKind::Dismiss) {
             // What waits for a destination that is gone can be dismissed, and nothing else.
             self.out.push(Effect::Acted { ticket, outcome: Err(ActError::UnknownDestination(id)) });
@@ -352,6 +359,8 @@ impl Core {
         let id = action.destination;
         if self.phase != Phase::Running {
             self.out.push(Effect::Acted { ticket, outcome: Err(ActError::Stopped) });
+        } else if !self.ownership.is_owner() {
+            self.out.push(Effect::Acted { ticket, outcome: Err(ActError::NotOwner) });
         } else if self.layout.place(id).is_none() {
             self.out.push(Effect::Acted { ticket, outcome: Err(ActError::UnknownDestination(id)) });
         } else {
@@ -378,7 +387,9 @@ impl Core {
     /// Looks whether anything that was accepted can still be delivered.
     fn follow_drain(&mut self) {
         let is_stored = self.completer.is_empty() && self.committer.is_idle() && self.intake.is_idle();
-        let is_quiet = self.is_ready && is_stored && self.dispatcher.is_quiet();
+        // What waits for another engine is its own affair.
+        let is_done = !self.ownership.is_owner() && self.dispatcher.is_idle();
+        let is_quiet = self.is_ready && is_stored && (is_done || self.dispatcher.is_quiet());
         let Some(drain) = &mut self.drain else { return };
         let is_news = is_quiet && !drain.is_quiet;
         drain.is_quiet = is_quiet;
@@ -407,7 +418,9 @@ impl Core {
         }
         // A store that is away cannot be kept; one that is full needs it most.
         let can_keep = !self.committer.is_troubled() || self.closed.is_some();
-        if can_keep && let Some(effect) = self.housekeeping.next(&self.layout, &self.at) {
+        if can_keep
+            && let Some(effect) = self.housekeeping.next(&self.layout, self.ownership.is_owner(), &self.at)
+        {
             self.committer.borrow();
             self.out.push(effect);
             return;

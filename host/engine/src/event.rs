@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use portway_model::{DestinationId, Draft, InterfaceId, Lane, MessageId, Timestamp, code};
+use portway_model::{DestinationId, Draft, GroupId, InterfaceId, Lane, MessageId, Timestamp, code};
 use portway_store::{
-    Action, ActionOutcome, DestinationAction, LaneHead, Maintenance, Pending, Registered, Store, StoreError,
-    StoredMessage, Topology, WriteBatch, WriteOutcome,
+    Action, ActionOutcome, Claimed, DestinationAction, LaneHead, Maintenance, News, Pending, Registered,
+    Store, StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
 };
 
 use crate::drain::DrainOrder;
@@ -106,6 +106,8 @@ pub enum Event {
         change: LayoutChange,
     },
     Shutdown,
+    Claimed(Result<Claimed, StoreError>),
+    News(News),
     Registered(Result<Registered, StoreError>),
     Wrote(Result<WriteOutcome, StoreError>),
     Found(Result<Option<WriteOutcome>, StoreError>),
@@ -122,13 +124,16 @@ pub enum Event {
     Closed(Result<(), StoreError>),
 }
 
-/// What is to be done. Of the first five at most one is in hand at a time.
+/// What is to be done. Of writing, finding, registering, maintaining and pruning at most one is in hand
+/// at a time.
 #[derive(Debug)]
 pub enum Effect {
     Write(WriteBatch),
     FindMark(u64),
     /// Answered by [`Event::Registered`].
     Register(Topology),
+    /// Beside everything else. Answered by [`Event::Claimed`].
+    Claim(Vec<GroupId>),
     Maintain {
         free_wait: Duration,
     },
@@ -229,6 +234,8 @@ pub enum ActError {
     Unavailable(String),
     #[error("the engine stops")]
     Stopped,
+    #[error("another engine owns it: ask that one (`portway status` names it)")]
+    NotOwner,
     #[error("there is no destination {0}")]
     UnknownDestination(DestinationId),
 }

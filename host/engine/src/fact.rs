@@ -1,7 +1,7 @@
 //! What an operator would note in a diary. The core says it, the shell logs it; what can be
 //! counted is in `status`.
 
-use portway_model::{DestinationId, Failure, MessageId};
+use portway_model::{DestinationId, Epoch, Failure, MessageId};
 use portway_store::Pause;
 
 /// See the file.
@@ -37,6 +37,14 @@ pub enum Fact {
         why: Failure,
     },
     IntakeOpened,
+    /// This engine runs the deliveries of its groups from now on.
+    Owns {
+        epoch: Epoch,
+        /// The owner before did not stop in order.
+        unclean: bool,
+    },
+    /// Others may run them: it begins nothing new.
+    OwnsNoLonger,
 }
 
 /// A destination as people call it.
@@ -72,6 +80,12 @@ impl Fact {
                 tracing::warn!(code = %why.code, "takes no messages: {}", why.text);
             }
             Fact::IntakeOpened => tracing::info!("takes messages again"),
+            Fact::Owns { epoch, unclean } => tracing::info!(%epoch, unclean, "delivers from now on"),
+            Fact::OwnsNoLonger => {
+                tracing::warn!(
+                    "the store does not know this engine as the owner any more: it stores messages and delivers none"
+                );
+            }
         }
     }
 }

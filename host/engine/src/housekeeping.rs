@@ -46,12 +46,16 @@ impl Housekeeping {
         }
     }
 
-    /// What is due now.
-    pub fn next(&mut self, layout: &Layout, at: &Moment) -> Option<Effect> {
+    /// What is due now. Messages are removed by their owner.
+    pub fn next(&mut self, layout: &Layout, is_owner: bool, at: &Moment) -> Option<Effect> {
         if self.maintain_at <= at.monotonic {
             return Some(Effect::Maintain { free_wait: FREE_WAIT });
         }
         self.prune_at.filter(|prune_at| *prune_at <= at.monotonic)?;
+        if !is_owner {
+            self.prune_at = Some(at.monotonic.saturating_add(layout.limits.prune_every));
+            return None;
+        }
         // Numbers of interfaces that are gone are free.
         let is_free = |source| source < layout.interfaces_count() && layout.interface(source).is_none();
         while is_free(self.source) {

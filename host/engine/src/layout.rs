@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use portway_model::{DestinationId, Draft, InterfaceId, Key, Lane, OnQuarantine, Term, Timestamp};
+use portway_model::{DestinationId, Draft, GroupId, InterfaceId, Key, Lane, OnQuarantine, Term, Timestamp};
 use portway_store::{DedupeWindow, Durability, NewDelivery, NewMessage, Origin, Pause};
 
 use crate::fact::DestinationName;
@@ -73,7 +73,7 @@ impl Layout {
     /// Takes in a change. Destinations that go keep their place until [`Layout::free`].
     pub fn change(&mut self, change: LayoutChange) -> Changes {
         let LayoutChange { interfaces, removed, renewed, pauses } = change;
-        self.pauses = pauses.into_iter().collect();
+        self.set_pauses(pauses);
         let mut changes = Changes::default();
         for id in removed {
             let Some(source) = self.by_interface.remove(&id) else { continue };
@@ -150,6 +150,17 @@ impl Layout {
     /// How many places there are, those that are free among them.
     pub fn places_count(&self) -> usize {
         self.destinations.len()
+    }
+
+    /// The places of the destinations of groups.
+    pub fn places_of(&self, is_meant: impl Fn(GroupId) -> bool) -> Vec<Place> {
+        let meant = self.interfaces.iter().flatten().filter(|entry| is_meant(entry.settings.group));
+        meant.flat_map(|entry| entry.places.iter().copied()).collect()
+    }
+
+    /// Which destinations are paused, of all.
+    pub fn set_pauses(&mut self, pauses: Vec<(DestinationId, Pause)>) {
+        self.pauses = pauses.into_iter().collect();
     }
 
     pub fn destinations(&self) -> impl Iterator<Item = &DestinationSettings> {
@@ -262,7 +273,7 @@ impl Layout {
 mod tests {
     use std::time::Duration;
 
-    use portway_model::{GroupId, Guarantee, Order, RetryPolicy, Tier};
+    use portway_model::{Guarantee, Order, RetryPolicy, Tier};
 
     use super::*;
 
@@ -276,6 +287,7 @@ mod tests {
             on_quarantine: OnQuarantine::Continue,
             run_max,
             guarantee: Guarantee::AtLeastOnce,
+            send_max: Duration::ZERO,
             rate: None,
         }
     }

@@ -25,7 +25,7 @@ mod shell;
 pub mod status;
 mod time;
 
-pub use crate::core::{Core, LastEnd};
+pub use crate::core::Core;
 pub use drain::{AfterDrain, DrainOrder, DrainStatus};
 pub use event::{
     ActError, Edit, Effect, EngineError, Event, Read, ReadAnswer, ReadId, RunId, Submission, Ticket, Unit,

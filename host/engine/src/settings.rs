@@ -61,6 +61,8 @@ pub struct DestinationSettings {
     /// Deliveries in a run, 1 to 256.
     pub run_max: u32,
     pub guarantee: Guarantee,
+    /// The longest time from when a run is handed over until nothing of it can arrive any more.
+    pub send_max: Duration,
     /// None: as fast as it takes.
     pub rate: Option<RateLimit>,
 }

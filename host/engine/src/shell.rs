@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use portway_model::{Failure, Guarantee, Later, code};
-use portway_store::{ActionOutcome, Registered, Store};
+use portway_store::{ActionOutcome, Registered, Store, Tenure};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep};
 
-use crate::core::{Core, LastEnd};
+use crate::core::Core;
 use crate::event::{ActError, Effect, EngineError, Event, Ticket};
 use crate::fate::Fate;
 use crate::handle::{EngineHandle, Request};
@@ -60,14 +60,15 @@ pub struct EngineTask {
 
 impl Engine {
     /// Makes an engine on a store in which the settings' interfaces are registered. It does nothing
-    /// until [`EngineTask::run`].
+    /// until [`EngineTask::run`]. Without a tenure it stores messages, and delivers as soon as it can
+    /// own its groups.
     pub fn start(
         parts: EngineParts,
         settings: EngineSettings,
-        last_end: LastEnd,
+        tenure: Option<Tenure>,
     ) -> (EngineHandle, EngineTask) {
         let now = now(&*parts.clock);
-        let core = Core::new(settings, last_end, rand::random(), now);
+        let core = Core::new(settings, tenure, rand::random(), now);
         let (sender, requests) = mpsc::channel(REQUESTS_MAX);
         let (ready, is_ready) = watch::channel(false);
         let (drained, is_drained) = watch::channel(false);
@@ -105,6 +106,8 @@ impl EngineTask {
         let mut sleep = Box::pin(tokio::time::sleep(Duration::ZERO));
         let mut requests = Vec::with_capacity(TURN_EVENTS_MAX);
         let mut has_handles = true;
+        let store = Arc::clone(&self.parts.store);
+        let mut news = store.news();
         loop {
             let now = self.now();
             self.core.turn(now, &mut effects);
@@ -121,6 +124,10 @@ impl EngineTask {
                     has_handles = count > 0;
                 }
                 Some(ended) = self.calls.join_next() => event = Some(ended),
+                heard = &mut news => {
+                    self.core.handle(Event::News(heard), self.now());
+                    news = store.news();
+                }
                 () = sleep.as_mut() => {}
             }
             // First what came first: it came before a write ended, not after.
@@ -223,6 +230,10 @@ impl EngineTask {
             Effect::FindMark(mark) => self.call(async move { Event::Found(store.find_mark(mark).await) }),
             Effect::Register(topology) => {
                 self.call(async move { Event::Registered(store.register(&topology).await) });
+            }
+            Effect::Claim(groups) => {
+                let now = self.parts.clock.now();
+                self.call(async move { Event::Claimed(store.claim(&groups, now).await) });
             }
             Effect::Maintain { free_wait } => {
                 self.call(async move { Event::Maintained(store.maintain(free_wait).await) });

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use portway_model::{AttemptNo, DestinationId, Failure, Lane, MessageId, RateLimit, Timestamp};
-use portway_store::Pause;
+use portway_model::{AttemptNo, DestinationId, Epoch, Failure, Lane, MessageId, RateLimit, Timestamp};
+use portway_store::{Owner, Pause};
 
 use crate::drain::DrainStatus;
 
@@ -12,6 +12,7 @@ use crate::drain::DrainStatus;
 pub struct Status {
     /// What waited in the store at the start is known.
     pub ready: bool,
+    pub ownership: OwnershipStatus,
     pub intake: IntakeStatus,
     /// None: messages are taken and delivered as usual.
     pub drain: Option<DrainStatus>,
@@ -19,6 +20,25 @@ pub struct Status {
     pub memory: MemoryStatus,
     /// In the order of the settings.
     pub destinations: Vec<DestinationStatus>,
+}
+
+/// Whether this engine runs the deliveries of its groups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnershipStatus {
+    Owner {
+        epoch: Epoch,
+    },
+    /// It stores messages, and waits until it can own its groups.
+    Standby {
+        /// Who owned groups when it asked last.
+        owners: Vec<Owner>,
+    },
+}
+
+impl Default for OwnershipStatus {
+    fn default() -> Self {
+        OwnershipStatus::Standby { owners: Vec::new() }
+    }
 }
 
 /// Whether messages are taken.

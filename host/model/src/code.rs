@@ -154,6 +154,8 @@ codes! {
     STORE_NOT_OPENED = "store-not-opened";
     /// A store that was open failed.
     STORE_FAILED = "store-failed";
+    /// Other engines on the same store deliver what this one would.
+    OWNED = "owned";
     /// The store answered what it must not.
     STORE_BROKE_CONTRACT = "store-broke-contract";
     /// The engine stopped before all results were stored.

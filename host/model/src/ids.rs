@@ -44,6 +44,10 @@ number!(
     GroupId, u32
 );
 number!(
+    /// Which time in a row of owners a group is owned: rises with each new owner.
+    Epoch, u64
+);
+number!(
     /// Which try of a delivery within its round; the first is 1, 0 means none yet.
     AttemptNo, u32
 );

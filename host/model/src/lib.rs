@@ -20,7 +20,7 @@ pub mod time;
 pub use attributes::Attributes;
 pub use delivery::{DeliveryState, MessageStatus};
 pub use guarantee::Guarantee;
-pub use ids::{AttemptNo, DestinationId, GroupId, InterfaceId, MessageId, Round, Tier};
+pub use ids::{AttemptNo, DestinationId, Epoch, GroupId, InterfaceId, MessageId, Round, Tier};
 pub use lane::{Lane, Order};
 pub use message::{Draft, Envelope, Key};
 pub use outcome::{Answer, Failure, Later, Output, SendVerdict, TransformVerdict, Trouble};

@@ -17,7 +17,7 @@ pub enum Exit {
     Failed = 1,
     /// The command line is wrong; written by clap.
     Usage = 2,
-    /// The project has problems.
+    /// The project has problems, or another engine delivers what this one would.
     Problems = 3,
     /// No engine runs for the project.
     NotRunning = 4,

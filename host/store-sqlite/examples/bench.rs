@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use portway_model::{
-    Answer, AttemptNo, Attributes, DestinationId, Draft, GroupId, InterfaceId, Key, Lane, MessageId, Order,
-    Round, Tier, Timestamp,
+    Answer, AttemptNo, Attributes, DestinationId, Draft, Epoch, GroupId, InterfaceId, Key, Lane, MessageId,
+    Order, Round, Tier, Timestamp,
 };
 use portway_store::{
     Attempted, DedupeWindow, DeliveryResult, Durability, NewDelivery, NewMessage, Registration, Settled,
@@ -244,6 +244,7 @@ fn result(case: Case, message: u64, destination: u32) -> DeliveryResult {
         Answer { code: "200".into(), text: "OK".into() }
     };
     DeliveryResult {
+        epoch: Epoch(1),
         state: Vec::new(),
         destination: DestinationId(destination),
         message: MessageId(message),

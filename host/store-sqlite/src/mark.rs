@@ -19,6 +19,7 @@ pub(crate) fn encode(outcome: &WriteOutcome) -> Vec<u8> {
         put(&mut bytes, index as u64);
         match result {
             ResultOutcome::Stale => put(&mut bytes, 0),
+            ResultOutcome::Disowned => put(&mut bytes, 2),
             ResultOutcome::Applied(routed) => {
                 put(&mut bytes, 1);
                 put_messages(&mut bytes, routed);
@@ -102,6 +103,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<WriteOutcome> {
         let index = usize::try_from(reader.number()?).ok()?;
         let outcome = match reader.number()? {
             0 => ResultOutcome::Stale,
+            2 => ResultOutcome::Disowned,
             1 => ResultOutcome::Applied(reader.messages()?),
             _ => return None,
         };
@@ -109,7 +111,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<WriteOutcome> {
     }
     let actions = reader.repeat(Reader::action)?;
     let suspects = reader.repeat(|reader| u32::try_from(reader.number()?).ok())?;
-    Some(WriteOutcome { messages, results, actions, suspects })
+    // What others did is told anew.
+    Some(WriteOutcome { messages, results, actions, suspects, elsewhere: Vec::new() })
 }
 
 struct Reader<'a> {
@@ -189,6 +192,7 @@ mod tests {
     fn an_outcome_reads_back_equal() {
         let duplicate = MessageOutcome::Duplicate { id: MessageId(302), of: MessageId(7) };
         let outcome = WriteOutcome {
+            elsewhere: Vec::new(),
             messages: vec![
                 stored(300, None),
                 stored(301, Some(299)),
@@ -198,6 +202,7 @@ mod tests {
             results: vec![
                 ResultOutcome::Applied(vec![]),
                 ResultOutcome::Stale,
+                ResultOutcome::Disowned,
                 ResultOutcome::Applied(vec![duplicate, stored(303, None)]),
             ],
             actions: vec![

@@ -12,32 +12,22 @@ struct Known {
     destinations: HashMap<(u32, String), u32>,
 }
 
-const LAST_WRITE: &str = "SELECT in_use, store FROM last_write";
-const OWN: &str = "INSERT INTO owners (group_id, engine, epoch) VALUES (?, ?, 1)
-    ON CONFLICT DO UPDATE SET epoch = epoch + (engine <> excluded.engine), engine = excluded.engine";
-const USE: &str = "UPDATE last_write SET in_use = 1";
+const STORE: &str = "SELECT store FROM last_write";
 
-/// Registers a topology inside the transaction that is open; `engine` is the name of the running one.
-pub(crate) fn register(
-    connection: &Connection,
-    topology: &Topology,
-    engine: &str,
-) -> rusqlite::Result<Registered> {
+/// Registers a topology inside the transaction that is open.
+pub(crate) fn register(connection: &Connection, topology: &Topology) -> rusqlite::Result<Registered> {
     let mut known = Known::read(connection)?;
     let mut interfaces = Vec::with_capacity(topology.interfaces.len());
-    let mut own = connection.prepare_cached(OWN)?;
     for registration in &topology.interfaces {
         let interface = known.interface(connection, &registration.name)?;
         let mut destinations = Vec::with_capacity(registration.destinations.len());
         for name in &registration.destinations {
             destinations.push(known.destination(connection, interface, name)?);
         }
-        own.execute(params![interface.0, engine])?;
         interfaces.push((interface, destinations));
     }
-    let (unclean, store) = connection.query_row(LAST_WRITE, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    connection.execute(USE, [])?;
-    Ok(Registered { interfaces, unclean, store, pauses: Vec::new() })
+    let store = connection.query_row(STORE, [], |row| row.get(0))?;
+    Ok(Registered { interfaces, store, pauses: Vec::new() })
 }
 
 /// All numbers ever given, for what is refused.

@@ -1,11 +1,12 @@
 //! Results of deliveries: which count, and what they change.
 //!
-//! A result counts if it changes its delivery, which must be pending and in the same round. They are
-//! applied in order: an earlier result of the batch decides about a later one of the same delivery.
+//! A result counts if it changes its delivery, which must be pending and in the same round; one of an
+//! earlier owner only if it is sent. They are applied in order: an earlier result of the batch decides
+//! about a later one of the same delivery.
 
 use std::collections::BTreeSet;
 
-use portway_model::Timestamp;
+use portway_model::{Epoch, Timestamp};
 use portway_store::{DeliveryResult, NewMessage, Settled};
 use rusqlite::{Connection, params};
 
@@ -19,11 +20,16 @@ const SETTLE: &str =
 pub(crate) fn settle(
     connection: &Connection,
     results: &[DeliveryResult],
+    epoch: Option<Epoch>,
     now: Timestamp,
 ) -> rusqlite::Result<Vec<bool>> {
     let mut settle = connection.prepare_cached(SETTLE)?;
     let mut counted = Vec::with_capacity(results.len());
     for result in results {
+        if is_disowned(result, epoch) {
+            counted.push(false);
+            continue;
+        }
         let reason = result.settled.reason();
         let changed = settle.execute(params![
             stored(result.message.0),
@@ -41,6 +47,11 @@ pub(crate) fn settle(
         }
     }
     Ok(counted)
+}
+
+/// Whether it is of a tenure that is over, and does not count for that.
+pub(crate) fn is_disowned(result: &DeliveryResult, epoch: Option<Epoch>) -> bool {
+    epoch != Some(result.epoch) && !result.settled.outlives_owner()
 }
 
 // A try that did not count has the number of the one before: the newer one stays.

@@ -4,15 +4,15 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Timestamp};
+use portway_model::{DestinationId, GroupId, InterfaceId, Lane, MessageId, Timestamp};
 use portway_store::{
-    ActionView, AttemptView, DeliveryView, DestinationActionView, ErrorKind, LaneHead, ListMessages,
-    ListStateKeys, Maintenance, MessageView, Page, Pending, QueueView, Registered, Store, StoreError,
-    StoredMessage, Topology, WriteBatch, WriteOutcome,
+    ActionView, AttemptView, Claimed, DeliveryView, DestinationActionView, EngineView, ErrorKind, LaneHead,
+    ListMessages, ListStateKeys, Maintenance, MessageView, News, Page, Pending, QueueView, Registered, Store,
+    StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
 };
 
 use crate::lock::Lock;
@@ -22,13 +22,14 @@ use crate::readers::Readers;
 use crate::retention::{PASSES_MAX, REMOVED_MAX};
 use crate::thread::{WriterThreads, start_apart};
 use crate::writer::Writer;
-use crate::{backup, cursor, delivery, destination, state, view};
+use crate::{backup, cursor, delivery, destination, owner, state, view};
 
 /// A store in one SQLite file, for one engine.
 pub struct SqliteStore {
     path: PathBuf,
     /// The name under which this engine owns groups.
     engine: String,
+    started_at: Timestamp,
     writer: WriterThreads,
     readers: Arc<Readers>,
     room: Arc<Room>,
@@ -53,6 +54,7 @@ impl SqliteStore {
         let writer = WriterThreads::start(writer);
         Ok(SqliteStore {
             engine: format!("{}-{:016x}", std::process::id(), RandomState::new().build_hasher().finish()),
+            started_at: now(),
             writer: writer.map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?,
             readers: Readers::new(path, settings.readers),
             room: Arc::new(Room::new(path, settings.free_floor_bytes, settings.wal_bytes_max)),
@@ -62,11 +64,33 @@ impl SqliteStore {
     }
 }
 
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
 #[async_trait]
 impl Store for SqliteStore {
     async fn register(&self, topology: &Topology) -> Result<Registered, StoreError> {
-        let (topology, engine) = (topology.clone(), self.engine.clone());
-        self.writer.run(move |writer| writer.register(&topology, &engine)).await
+        let topology = topology.clone();
+        self.writer.run(move |writer| writer.register(&topology)).await
+    }
+
+    async fn claim(&self, groups: &[GroupId], _now: Timestamp) -> Result<Claimed, StoreError> {
+        let (groups, engine) = (groups.to_vec(), self.engine.clone());
+        self.writer.run(move |writer| writer.claim(&groups, &engine)).await.map(Claimed::Owned)
+    }
+
+    async fn list_engines(&self) -> Result<Vec<EngineView>, StoreError> {
+        let engine = self.engine.clone();
+        let groups = self.readers.read(move |reader| owner::groups(reader, &engine)).await?;
+        let (engine, started_at) = (self.engine.clone(), self.started_at);
+        Ok(vec![EngineView { engine, started_at, is_self: true, groups }])
+    }
+
+    /// Nobody else opens the file.
+    async fn news(&self) -> News {
+        std::future::pending().await
     }
 
     async fn write(&self, batch: WriteBatch) -> Result<WriteOutcome, StoreError> {

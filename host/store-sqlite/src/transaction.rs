@@ -1,6 +1,6 @@
 //! How a batch becomes a transaction.
 
-use portway_model::Timestamp;
+use portway_model::{Epoch, Timestamp};
 use portway_store::{
     DeliveryResult, MessageOutcome, NewMessage, ResultOutcome, StoreError, WriteBatch, WriteOutcome,
 };
@@ -25,6 +25,8 @@ pub(crate) struct Writing<'a, 'b> {
     /// Inside a transaction.
     pub(crate) connection: &'a Connection,
     pub(crate) now: Timestamp,
+    /// In which the engine owns what it owns.
+    pub(crate) epoch: Option<Epoch>,
     pub(crate) ahead: &'a mut Ahead<'b>,
     /// The highest number given to a message.
     pub(crate) last_id: i64,
@@ -46,6 +48,8 @@ impl Writing<'_, '_> {
             results: self.store_results(&batch.results)?,
             actions: action::act(self.connection, &batch.actions, self.now)?,
             suspects: suspect::count(self.connection, &batch.suspects)?,
+            // There are no others.
+            elsewhere: Vec::new(),
         };
         destination::act(self.connection, &batch.destination_actions, self.now)?;
         self.suspects |= !batch.suspects.is_empty();
@@ -73,7 +77,7 @@ impl Writing<'_, '_> {
             return Ok(Vec::new());
         }
         let error = |error| failed("store results", error);
-        let counted = result::settle(self.connection, results, self.now).map_err(error)?;
+        let counted = result::settle(self.connection, results, self.epoch, self.now).map_err(error)?;
         let counting =
             || results.iter().zip(&counted).filter(|(_, counted)| **counted).map(|(result, _)| result);
         result::follow_deliveries(self.connection, counting()).map_err(error)?;
@@ -85,6 +89,7 @@ impl Writing<'_, '_> {
         for (result, counted) in results.iter().zip(&counted) {
             outcomes.push(match counted {
                 true => ResultOutcome::Applied(self.store_messages(result::routes(result))?),
+                false if result::is_disowned(result, self.epoch) => ResultOutcome::Disowned,
                 false => ResultOutcome::Stale,
             });
         }

@@ -3,9 +3,9 @@
 //! What a batch becomes in the database is in `transaction`; here is what goes before it and what
 //! follows, also when it fails.
 
-use portway_model::{InterfaceId, Timestamp};
+use portway_model::{Epoch, GroupId, InterfaceId, Timestamp};
 use portway_store::{
-    Durability, ErrorKind, Numbers, Registered, StoreError, Topology, WriteBatch, WriteOutcome,
+    Durability, ErrorKind, Numbers, Registered, StoreError, Tenure, Topology, WriteBatch, WriteOutcome,
 };
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -14,7 +14,7 @@ use crate::error::{closed, damaged, failed};
 use crate::maintenance::Log;
 use crate::retention::{self, Passes, Pruned};
 use crate::transaction::{Writing, begin, commit};
-use crate::{destination, mark, register, result, suspect, term};
+use crate::{destination, mark, owner, register, suspect, term};
 
 /// The writing side of a store.
 pub(crate) struct Writer {
@@ -28,8 +28,8 @@ pub(crate) struct Writer {
     next_body: BodyId,
     /// The log, about.
     pub(crate) log: Log,
-    /// An engine registered since the store was opened.
-    registered: bool,
+    /// What the engine owns it owns in this epoch; none: nothing yet.
+    epoch: Option<Epoch>,
     passes: Passes,
 }
 
@@ -72,7 +72,7 @@ impl Writer {
             doubted: false,
             next_body,
             log: Log { written: log_bytes, moved: 0 },
-            registered: false,
+            epoch: None,
             passes: Passes::default(),
         })
     }
@@ -125,18 +125,25 @@ impl Writer {
         let outcome = written.and_then(|()| self.transact(batch, &mut ahead));
         self.remove_unused(&ahead, &outcome);
         let outcome = outcome?;
-        let messages = || batch.messages.iter().chain(batch.results.iter().flat_map(result::routes));
-        let bodies: u64 = messages().map(|message| message.body().len() as u64).sum();
-        self.log.written += bodies + 128 * (messages().count() + batch.results.len()) as u64 + 8192;
+        let bodies: u64 = batch.new_messages().map(|message| message.body().len() as u64).sum();
+        self.log.written += bodies + 128 * (batch.new_messages().count() + batch.results.len()) as u64 + 8192;
         Ok(outcome)
     }
 
     fn transact(&mut self, batch: &WriteBatch, ahead: &mut Ahead<'_>) -> Result<WriteOutcome, StoreError> {
         let what = "store the batch";
         let Known { last_id, suspects, fresh_terms, .. } = self.known;
+        let epoch = self.epoch;
         let transaction = begin(self.connection()?, what)?;
-        let mut writing =
-            Writing { connection: &transaction, now: batch.now, ahead, last_id, suspects, fresh_terms };
+        let mut writing = Writing {
+            connection: &transaction,
+            now: batch.now,
+            epoch,
+            ahead,
+            last_id,
+            suspects,
+            fresh_terms,
+        };
         let outcome = writing.store(batch)?;
         let Writing { last_id, suspects, fresh_terms, .. } = writing;
         commit(transaction, what)?;
@@ -164,19 +171,32 @@ impl Writer {
         }
     }
 
-    /// Gives numbers to what a project has, and marks the store as in use.
-    pub(crate) fn register(&mut self, topology: &Topology, engine: &str) -> Result<Registered, StoreError> {
+    /// Gives numbers to what a project has.
+    pub(crate) fn register(&mut self, topology: &Topology) -> Result<Registered, StoreError> {
         let what = "register interfaces";
         self.set_durability(Durability::Strict)?;
         let transaction = begin(self.connection()?, what)?;
-        let registered = register::register(&transaction, topology, engine);
+        let registered = register::register(&transaction, topology);
         let mut registered = registered.map_err(|error| failed(what, error))?;
         registered.pauses = destination::pauses(&transaction)?;
         commit(transaction, what)?;
         self.known.numbers.insert_all(&registered);
-        // What this engine itself has in hand is not suspect.
-        registered.unclean &= !std::mem::replace(&mut self.registered, true);
         Ok(registered)
+    }
+
+    /// Owns groups, and marks the store as in use.
+    pub(crate) fn claim(&mut self, groups: &[GroupId], engine: &str) -> Result<Tenure, StoreError> {
+        let what = "own groups";
+        self.set_durability(Durability::Strict)?;
+        let before = self.epoch;
+        let transaction = begin(self.connection()?, what)?;
+        let claimed = owner::claim(&transaction, groups, engine, before);
+        let (epoch, in_use) = claimed.map_err(|error| failed(what, error))?;
+        let pauses = destination::pauses(&transaction)?;
+        commit(transaction, what)?;
+        self.epoch = Some(epoch);
+        // What this engine itself has in hand is not suspect; and one that is gone sends nothing more.
+        Ok(Tenure { epoch, unclean: in_use && before.is_none(), overlaps: false, pauses })
     }
 
     /// Removes at most `limit` old messages, in one transaction; and as many expired dedupe keys.

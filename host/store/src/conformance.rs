@@ -13,6 +13,7 @@ pub mod intake;
 pub mod keeping;
 pub mod listing;
 pub mod order;
+pub mod ownership;
 pub mod results;
 pub mod state;
 
@@ -30,6 +31,8 @@ pub trait Harness: Send + Sync {
     async fn open(&self) -> Arc<dyn Store>;
     /// The same store after its process died. Nothing else holds `store` any more.
     async fn reopen(&self, store: Arc<dyn Store>) -> Arc<dyn Store>;
+    /// The same store as another engine has it; none: one engine at a time.
+    async fn another(&self, store: &Arc<dyn Store>) -> Option<Arc<dyn Store>>;
     /// Where a backup can be made.
     fn backup_path(&self) -> PathBuf;
     /// A backup that `store` made, as a store.
@@ -124,7 +127,6 @@ macro_rules! conformance_cases {
                 numbers_are_never_given_twice
                 registering_names_the_same_again_changes_nothing
                 a_store_keeps_its_name
-                an_unclean_end_is_told_once
                 writes_outlive_the_process
                 a_mark_tells_whether_a_write_happened
                 a_failed_write_leaves_no_mark
@@ -135,6 +137,13 @@ macro_rules! conformance_cases {
                 numbers_of_removed_messages_are_not_reused
                 a_backup_is_a_store
                 a_store_can_be_maintained;
+            ownership:
+                an_unclean_end_is_told_once
+                each_owner_has_an_epoch_of_its_own
+                a_result_of_an_earlier_epoch_counts_only_if_it_is_sent
+                an_engine_owns_all_it_asks_for_or_nothing
+                an_owner_is_told_what_others_stored_for_it
+                each_engine_finds_its_own_marks;
         }
     };
     (@ $harness:expr; $($module:ident: $($case:ident)+;)+) => {
@@ -164,6 +173,7 @@ pub fn cases() -> impl Iterator<Item = String> {
         include_str!("conformance/keeping.rs"),
         include_str!("conformance/listing.rs"),
         include_str!("conformance/order.rs"),
+        include_str!("conformance/ownership.rs"),
         include_str!("conformance/results.rs"),
         include_str!("conformance/state.rs"),
     ];

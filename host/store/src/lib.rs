@@ -9,12 +9,14 @@ mod error;
 #[cfg(feature = "memory")]
 pub mod memory;
 mod numbers;
+mod ownership;
 mod read;
 mod store;
 mod write;
 
 pub use error::{ErrorKind, StoreError};
 pub use numbers::Numbers;
+pub use ownership::{Claimed, EngineView, News, Owner, Tenure};
 pub use read::{
     ActionView, AttemptView, DeliveryView, DestinationActionView, LaneHead, ListMessages, ListStateKeys,
     MessageView, Page, Pause, Pending, QueueView, StoredMessage,

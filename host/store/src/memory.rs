@@ -6,33 +6,41 @@
 
 mod destination;
 mod faults;
+mod ownership;
 mod plugin_state;
 mod state;
 mod views;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::future::poll_fn;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Timestamp};
+use portway_model::{DestinationId, Epoch, GroupId, InterfaceId, Lane, MessageId, Timestamp};
 
 use crate::{
-    ActionView, AttemptView, DeliveryView, DestinationActionView, Durability, ErrorKind, LaneHead,
-    ListMessages, ListStateKeys, Maintenance, MessageView, Page, Pending, QueueView, Registered, Store,
-    StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
+    ActionView, AttemptView, Claimed, DeliveryView, DestinationActionView, Durability, EngineView, ErrorKind,
+    LaneHead, ListMessages, ListStateKeys, Maintenance, MessageView, News, Page, Pending, QueueView,
+    Registered, Store, StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
 };
 
 pub use faults::{Answered, Call, Faults, NoFaults, Step};
+use ownership::Claim;
 use state::State;
 
-/// A store in memory. Clones are the same store.
+/// Which of the engines that use one store.
+type EngineNo = u32;
+
+/// A store in memory, as one engine has it. Clones are the same.
 #[derive(Clone)]
 pub struct MemoryStore {
     inner: Arc<Mutex<Inner>>,
     faults: Arc<dyn Faults>,
+    engine: EngineNo,
 }
 
 #[derive(Default)]
@@ -42,8 +50,14 @@ struct Inner {
     durable: State,
     /// Changes since then, in order.
     unflushed: Vec<Change>,
-    /// Somebody registered since the process began.
-    registered: bool,
+    /// Engines that hold their locks, and in which epoch.
+    alive: BTreeMap<EngineNo, Epoch>,
+    /// Engines that lost theirs and were not told yet.
+    lost: BTreeSet<EngineNo>,
+    /// Engines that cannot own anything now.
+    cut_off: BTreeSet<EngineNo>,
+    engines: EngineNo,
+    wakers: Vec<Waker>,
     full: bool,
     backups: HashMap<PathBuf, State>,
 }
@@ -52,9 +66,10 @@ struct Inner {
 #[derive(Clone)]
 enum Change {
     Register(Topology),
-    Write(WriteBatch),
+    Claim(Claim),
+    Write(EngineNo, WriteBatch),
     Prune { interface: InterfaceId, before: Timestamp, now: Timestamp, limit: u32 },
-    Close,
+    Close(EngineNo),
 }
 
 impl Default for MemoryStore {
@@ -66,12 +81,44 @@ impl Default for MemoryStore {
 impl MemoryStore {
     /// An empty store.
     pub fn new(faults: Arc<dyn Faults>) -> Self {
-        MemoryStore { inner: Arc::default(), faults }
+        MemoryStore { inner: Arc::default(), faults, engine: 0 }
     }
 
-    /// The process died: the next [`Store::register`] is that of a new engine.
+    /// The same store as another engine has it.
+    pub fn another(&self) -> MemoryStore {
+        let mut inner = self.lock();
+        inner.engines += 1;
+        MemoryStore { engine: inner.engines, ..self.clone() }
+    }
+
+    /// The engine's process died: the next [`Store::claim`] is that of a new one.
     pub fn crash(&self) {
-        self.lock().registered = false;
+        self.lock().alive.remove(&self.engine);
+    }
+
+    /// The engine is cut off: others may claim what it owns, and it cannot until [`MemoryStore::mend`].
+    pub fn lose_lock(&self) {
+        let mut inner = self.lock();
+        inner.cut_off.insert(self.engine);
+        if inner.alive.remove(&self.engine).is_some() {
+            inner.lost.insert(self.engine);
+            inner.wake();
+        }
+    }
+
+    /// The engine can own groups again.
+    pub fn mend(&self) {
+        self.lock().cut_off.remove(&self.engine);
+    }
+
+    /// What [`Store::news`] tells next; none: it waits.
+    pub fn take_news(&self) -> Option<News> {
+        let mut inner = self.lock();
+        if inner.lost.remove(&self.engine) {
+            return Some(News::Lost);
+        }
+        let elsewhere = inner.live.ownership.take_elsewhere(self.engine);
+        (!elsewhere.is_empty()).then_some(News::Elsewhere(elsewhere))
     }
 
     /// The machine died: of the writes that were not flushed only the first `kept` are left.
@@ -83,7 +130,7 @@ impl MemoryStore {
             inner.durable.apply(change);
         }
         inner.live = inner.durable.clone();
-        inner.registered = false;
+        inner.alive.clear();
     }
 
     /// How many writes a power loss would lose now.
@@ -100,7 +147,7 @@ impl MemoryStore {
     pub fn open_backup(&self, path: &Path) -> Option<MemoryStore> {
         let state = self.lock().backups.get(path)?.clone();
         let inner = Inner { live: state.clone(), durable: state, ..Inner::default() };
-        Some(MemoryStore { inner: Arc::new(Mutex::new(inner)), faults: Arc::new(NoFaults) })
+        Some(MemoryStore { inner: Arc::new(Mutex::new(inner)), faults: Arc::new(NoFaults), engine: 0 })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -134,6 +181,10 @@ impl MemoryStore {
 }
 
 impl Inner {
+    fn wake(&mut self) {
+        self.wakers.drain(..).for_each(Waker::wake);
+    }
+
     /// After a change of `live`: remembers it, and makes it durable where it was flushed.
     fn changed(&mut self, change: Change, durability: Durability) {
         self.unflushed.push(change);
@@ -155,14 +206,17 @@ impl State {
             Change::Register(topology) => {
                 self.register(topology);
             }
-            Change::Write(batch) => {
+            Change::Claim(claim) => {
+                self.ownership.claim(claim);
+            }
+            Change::Write(engine, batch) => {
                 // An equal state gave the same answer before.
-                let _ = self.write(batch);
+                let _ = self.write(*engine, batch);
             }
             Change::Prune { interface, before, now, limit } => {
                 self.prune(*interface, *before, *now, *limit);
             }
-            Change::Close => self.in_use = false,
+            Change::Close(engine) => self.ownership.release(*engine),
         }
     }
 }
@@ -171,21 +225,63 @@ impl State {
 impl Store for MemoryStore {
     async fn register(&self, topology: &Topology) -> Result<Registered, StoreError> {
         self.call(Call::Register, |inner| {
-            let unclean = inner.live.in_use && !inner.registered;
             let interfaces = inner.live.register(topology);
-            inner.registered = true;
             inner.changed(Change::Register(topology.clone()), Durability::Strict);
             let pauses = inner.live.pauses();
-            Ok(Registered { interfaces, unclean, store: "memory".into(), pauses })
+            Ok(Registered { interfaces, store: "memory".into(), pauses })
+        })
+        .await
+    }
+
+    async fn claim(&self, groups: &[GroupId], now: Timestamp) -> Result<Claimed, StoreError> {
+        self.call(Call::Claim, |inner| {
+            if inner.cut_off.contains(&self.engine) {
+                return Err(StoreError::new(ErrorKind::Unavailable, "the engine is cut off"));
+            }
+            let (engine, alive) = (self.engine, inner.alive.clone());
+            let claim = Claim { engine, groups: groups.to_vec(), now, alive };
+            let mut claimed = inner.live.ownership.claim(&claim);
+            if let Claimed::Owned(tenure) = &mut claimed {
+                tenure.pauses = inner.live.pauses();
+                inner.alive.insert(engine, tenure.epoch);
+                inner.lost.remove(&engine);
+                inner.changed(Change::Claim(claim), Durability::Strict);
+            }
+            Ok(claimed)
+        })
+        .await
+    }
+
+    async fn list_engines(&self) -> Result<Vec<EngineView>, StoreError> {
+        self.call(Call::ListEngines, |inner| {
+            let view = |engine: &EngineNo| EngineView {
+                engine: ownership::name(*engine),
+                started_at: Timestamp(0),
+                is_self: *engine == self.engine,
+                groups: inner.live.ownership.groups_of(*engine),
+            };
+            Ok(inner.alive.keys().map(view).collect())
+        })
+        .await
+    }
+
+    async fn news(&self) -> News {
+        poll_fn(|context| match self.take_news() {
+            Some(news) => Poll::Ready(news),
+            None => {
+                self.lock().wakers.push(context.waker().clone());
+                Poll::Pending
+            }
         })
         .await
     }
 
     async fn write(&self, batch: WriteBatch) -> Result<WriteOutcome, StoreError> {
         self.call(Call::Write, |inner| {
-            let outcome = inner.live.write(&batch)?;
+            let outcome = inner.live.write(self.engine, &batch)?;
             let durability = batch.durability;
-            inner.changed(Change::Write(batch), durability);
+            inner.changed(Change::Write(self.engine, batch), durability);
+            inner.wake();
             Ok(outcome)
         })
         .await
@@ -193,7 +289,8 @@ impl Store for MemoryStore {
 
     async fn find_mark(&self, mark: u64) -> Result<Option<WriteOutcome>, StoreError> {
         self.call(Call::FindMark, |inner| {
-            Ok(inner.live.last_write.as_ref().filter(|last| last.0 == mark).map(|last| last.1.clone()))
+            let last = inner.live.last_writes.get(&self.engine).filter(|last| last.0 == mark);
+            Ok(last.map(|last| last.1.clone()))
         })
         .await
     }
@@ -345,9 +442,9 @@ impl Store for MemoryStore {
 
     async fn close(&self) -> Result<(), StoreError> {
         self.call(Call::Close, |inner| {
-            inner.live.in_use = false;
-            inner.registered = false;
-            inner.changed(Change::Close, Durability::Strict);
+            inner.live.ownership.release(self.engine);
+            inner.alive.remove(&self.engine);
+            inner.changed(Change::Close(self.engine), Durability::Strict);
             Ok(())
         })
         .await

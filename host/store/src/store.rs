@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Timestamp};
+use portway_model::{DestinationId, GroupId, InterfaceId, Lane, MessageId, Timestamp};
 
 use crate::{
-    ActionView, AttemptView, DeliveryView, DestinationActionView, LaneHead, ListMessages, ListStateKeys,
-    MessageView, Page, Pause, Pending, QueueView, StoreError, StoredMessage, WriteBatch, WriteOutcome,
+    ActionView, AttemptView, Claimed, DeliveryView, DestinationActionView, EngineView, LaneHead,
+    ListMessages, ListStateKeys, MessageView, News, Page, Pause, Pending, QueueView, StoreError,
+    StoredMessage, WriteBatch, WriteOutcome,
 };
 
 /// The interfaces and destinations a project has now, by name.
@@ -29,8 +30,6 @@ pub struct Registration {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registered {
     pub interfaces: Vec<(InterfaceId, Vec<DestinationId>)>,
-    /// The last engine did not stop in order: what it had in hand is suspect.
-    pub unclean: bool,
     /// The store's own name, drawn when it was made and kept for its life: with it a message's id
     /// is unique in the world.
     pub store: String,
@@ -40,13 +39,24 @@ pub struct Registered {
 
 /// A durable store of messages, their deliveries and what was done to them.
 ///
-/// Writes come one at a time, from the engine's writer; reads come from anywhere at any
-/// time, see whole transactions only, and see every write that has returned.
+/// Several engines may use one; each has a `Store` of its own. Of each engine writes come one at a time,
+/// from its writer; reads come from anywhere at any time, see whole transactions only, and see every
+/// write that has returned. Any engine may store messages; deliveries of a group belong to its owner.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Gives every interface and destination a number: a known name its own, a new one a new one.
-    /// Marks the store as in use, so that [`Registered::unclean`] can tell the next engine.
     async fn register(&self, topology: &Topology) -> Result<Registered, StoreError>;
+
+    /// Makes this engine the owner of groups from `now` on: of all of them, or of none. Those that it owns already
+    /// stay its own. An owner is gone when it closed the store or its lock is gone; until then nobody
+    /// else gets its groups.
+    async fn claim(&self, groups: &[GroupId], now: Timestamp) -> Result<Claimed, StoreError>;
+
+    /// Engines that use the store now, and what they own.
+    async fn list_engines(&self) -> Result<Vec<EngineView>, StoreError>;
+
+    /// Waits until something happened that this engine did not do. Asked by one at a time.
+    async fn news(&self) -> News;
 
     /// Everything of the batch in one transaction.
     async fn write(&self, batch: WriteBatch) -> Result<WriteOutcome, StoreError>;
@@ -160,7 +170,7 @@ pub trait Store: Send + Sync + 'static {
     /// Housekeeping between writes: checkpoints, free space. `free_wait` is how long it may take.
     async fn maintain(&self, free_wait: Duration) -> Result<Maintenance, StoreError>;
 
-    /// Flushes, marks the end as clean and lets go. Nothing is called afterwards.
+    /// Flushes, gives back what the engine owns and lets go. Nothing is called afterwards.
     async fn close(&self) -> Result<(), StoreError>;
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use portway_model::{
-    Answer, AttemptNo, DeliveryState, DestinationId, Draft, Failure, GroupId, InterfaceId, Lane, MessageId,
-    Round, StateWrite, Term, Tier, Timestamp,
+    Answer, AttemptNo, DeliveryState, DestinationId, Draft, Epoch, Failure, GroupId, InterfaceId, Lane,
+    MessageId, Round, StateWrite, Term, Tier, Timestamp,
 };
 
 /// What has to be on disk when a write returns.
@@ -123,11 +123,13 @@ pub enum MessageOutcome {
 }
 
 /// What one attempt made of a delivery. Only counts while the delivery is pending and
-/// in the same round.
+/// in the same round; and, unless it is sent, while the group has the same owner.
 #[derive(Clone, Debug)]
 pub struct DeliveryResult {
     pub destination: DestinationId,
     pub message: MessageId,
+    /// Of the tenure in which it was tried.
+    pub epoch: Epoch,
     pub round: Round,
     /// The attempts of this round, this one included where it counts.
     pub attempts: AttemptNo,
@@ -169,6 +171,8 @@ pub enum ResultOutcome {
     Applied(Vec<MessageOutcome>),
     /// The delivery was not pending any more, or is in a later round.
     Stale,
+    /// It belongs to another engine by now, or to this one in a later epoch.
+    Disowned,
 }
 
 /// What an operator does to deliveries of one message. Recorded in `message_actions`.
@@ -249,6 +253,20 @@ pub struct WriteOutcome {
     pub actions: Vec<ActionOutcome>,
     /// How often each suspect was tried by itself, this time included.
     pub suspects: Vec<u32>,
+    /// Groups of this engine in which others stored messages, before this transaction, of which it was
+    /// not told yet. They come before what this transaction stored.
+    pub elsewhere: Vec<GroupId>,
+}
+
+impl WriteBatch {
+    /// Every message it may store: those of sources, and those of routes.
+    pub fn new_messages(&self) -> impl Iterator<Item = &NewMessage> {
+        let routed = self.results.iter().flat_map(|result| match &result.settled {
+            Settled::Routed(messages) => messages.as_slice(),
+            Settled::Sent(_) | Settled::Filtered(_) | Settled::Quarantined(_) | Settled::Retry { .. } => &[],
+        });
+        self.messages.iter().chain(routed)
+    }
 }
 
 impl NewMessage {
@@ -363,6 +381,14 @@ impl Settled {
             Settled::Filtered(_) => DeliveryState::Filtered,
             Settled::Quarantined(_) => DeliveryState::Quarantined,
             Settled::Retry { .. } => DeliveryState::Pending,
+        }
+    }
+
+    /// Whether it counts after the group has another owner: what arrived has arrived.
+    pub const fn outlives_owner(&self) -> bool {
+        match self {
+            Settled::Sent(_) | Settled::Routed(_) => true,
+            Settled::Filtered(_) | Settled::Quarantined(_) | Settled::Retry { .. } => false,
         }
     }
 

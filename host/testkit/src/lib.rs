@@ -21,6 +21,10 @@ pub struct Stats {
     pub deaths: u64,
     pub power_losses: u64,
     pub actions: u64,
+    /// Messages that another engine stored.
+    pub stored_elsewhere: u64,
+    pub locks_lost: u64,
+    pub takeovers: u64,
 }
 
 /// A rule was broken.
@@ -50,6 +54,9 @@ impl std::ops::AddAssign for Stats {
         self.deaths += other.deaths;
         self.power_losses += other.power_losses;
         self.actions += other.actions;
+        self.stored_elsewhere += other.stored_elsewhere;
+        self.locks_lost += other.locks_lost;
+        self.takeovers += other.takeovers;
     }
 }
 

@@ -12,6 +12,9 @@ use portway_store::{Durability, Registered, Registration, Topology};
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt};
 
+/// Longer than any run takes.
+const SEND_MAX: Duration = Duration::from_secs(60);
+
 /// See the file.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -78,6 +81,8 @@ pub struct Rates {
     pub clock_step: f64,
     /// The store has no room for a while, per submission.
     pub full: f64,
+    /// Another engine on the store does something, per submission.
+    pub others: f64,
 }
 
 impl Scenario {
@@ -149,6 +154,7 @@ impl Destination {
             run_max: self.run_max,
             rate: self.rate,
             guarantee: self.guarantee,
+            send_max: SEND_MAX,
         }
     }
 }
@@ -224,5 +230,6 @@ fn rates(rng: &mut impl Rng) -> Rates {
         operator: rate(0.5),
         clock_step: rate(0.1),
         full: rate(0.05),
+        others: rate(0.3),
     }
 }

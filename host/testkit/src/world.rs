@@ -3,6 +3,7 @@
 
 mod clients;
 mod operator;
+mod others;
 mod pollers;
 mod storage;
 
@@ -11,10 +12,10 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
 use futures::FutureExt;
-use portway_engine::{Core, Effect, Event, Gate, LastEnd, Now, Read, ReadId, Run, RunId, Ticket};
-use portway_model::{DestinationId, InterfaceId, Timestamp};
+use portway_engine::{Core, Effect, Event, Gate, Now, Read, ReadId, Run, RunId, Ticket};
+use portway_model::{DestinationId, Epoch, GroupId, InterfaceId, Timestamp};
 use portway_store::memory::MemoryStore;
-use portway_store::{Registered, Store, StoreError, Topology, WriteBatch};
+use portway_store::{Claimed, Registered, Store, StoreError, Tenure, Topology, WriteBatch};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -36,6 +37,9 @@ pub struct World {
     rng: ChaCha8Rng,
     scenario: Scenario,
     store: MemoryStore,
+    /// The same store as another engine has it.
+    other: MemoryStore,
+    marks_of_other: u64,
     registered: Registered,
     core: Option<Core>,
     gate: Gate,
@@ -91,6 +95,13 @@ enum Task {
     Settle,
     Room(bool),
     Register(Topology),
+    Claim(Vec<GroupId>),
+    StoreElsewhere(usize),
+    LoseLock,
+    TellNews,
+    TakeOver,
+    DeliverElsewhere(Epoch),
+    GiveBack,
 }
 
 type Step = Result<(), String>;
@@ -107,6 +118,7 @@ impl World {
         let scenario = Scenario::new(&mut rng);
         let store = MemoryStore::default();
         let registered = now(store.register(&scenario.topology())).unwrap_or_default();
+        let tenure = storage::claim(&store, &registered).unwrap_or_default();
         let settings = scenario.settings(&registered);
         let routes = routes(&scenario, &registered);
         let mut world = World {
@@ -133,13 +145,15 @@ impl World {
             effects: Vec::new(),
             rng,
             scenario,
+            other: store.another(),
+            marks_of_other: 0,
             store,
             registered,
             routes,
         };
         world.note(|world| format!("{:?}", world.scenario));
         world.start_clients();
-        world.start_core(LastEnd::Clean);
+        world.start_core(Some(tenure));
         world
     }
 
@@ -238,6 +252,7 @@ impl World {
                     self.auditor.renewed(destination);
                 }
             }
+            Effect::Claim(groups) => self.later_by_latency(Task::Claim(groups)),
             Effect::Register(topology) => self.later_by_latency(Task::Register(topology)),
             Effect::Registered { .. } | Effect::Ready | Effect::Drained | Effect::Note(_) => {}
             Effect::End(result) => self.ended(result.map_err(|error| error.to_string()))?,
@@ -249,6 +264,9 @@ impl World {
         match task {
             Task::Engine(event) => {
                 self.hear_write(&event);
+                if let Event::Claimed(Ok(Claimed::Owned(tenure))) = &event {
+                    self.auditor.owned(tenure);
+                }
                 self.tell(event);
             }
             Task::Commit(batch) => self.commit(&batch)?,
@@ -281,6 +299,13 @@ impl World {
             Task::Settle => self.settle(),
             Task::Room(is_free) => self.store.set_full(!is_free),
             Task::Register(topology) => self.register(&topology),
+            Task::Claim(groups) => self.claim(&groups),
+            Task::StoreElsewhere(interface) => self.store_elsewhere(interface)?,
+            Task::LoseLock => self.lose_lock(),
+            Task::TellNews => self.tell_news(),
+            Task::TakeOver => self.take_over(),
+            Task::DeliverElsewhere(epoch) => self.deliver_elsewhere(epoch)?,
+            Task::GiveBack => self.give_back(),
         }
         Ok(())
     }
@@ -293,9 +318,9 @@ impl World {
         }
     }
 
-    fn start_core(&mut self, last_end: LastEnd) {
+    fn start_core(&mut self, tenure: Option<Tenure>) {
         let settings = self.scenario.settings(&self.registered);
-        let core = Core::new(settings, last_end, self.rng.next_u64(), self.now());
+        let core = Core::new(settings, tenure, self.rng.next_u64(), self.now());
         self.gate = core.gate();
         self.is_draining = false;
         self.renewing.clear();
@@ -329,11 +354,11 @@ impl World {
 
     fn restart(&mut self) -> Step {
         if let Ok(registered) = now(self.store.register(&self.scenario.topology())) {
-            let last_end = if registered.unclean { LastEnd::Unclean } else { LastEnd::Clean };
-            self.note(|world| format!("{:?} a new process after {last_end:?}", world.monotonic));
+            let tenure = storage::claim(&self.store, &registered);
+            self.note(|world| format!("{:?} a new process, {tenure:?}", world.monotonic));
             self.auditor.started(&registered.pauses, self.monotonic)?;
             self.registered = registered;
-            self.start_core(last_end);
+            self.start_core(tenure);
             if self.phase == Phase::Stopping {
                 // The end came while it stopped: once more from the beginning of the end.
                 self.phase = Phase::Calm(self.monotonic);
@@ -419,6 +444,19 @@ impl World {
 }
 
 impl Task {
+    /// It does not happen any more once faults have ceased.
+    fn is_trouble(&self) -> bool {
+        matches!(
+            self,
+            Task::Die(_)
+                | Task::Operate
+                | Task::Room(_)
+                | Task::LoseLock
+                | Task::TakeOver
+                | Task::StoreElsewhere(_)
+        )
+    }
+
     /// It is lost with the process.
     fn is_of_process(&self) -> bool {
         match self {
@@ -430,11 +468,21 @@ impl Task {
             | Task::Prune { .. }
             | Task::Close
             | Task::Register(_)
+            | Task::Claim(_)
             | Task::Arrive(..)
             | Task::Report(..) => true,
-            Task::Client(_) | Task::Die(_) | Task::Start | Task::Operate | Task::Settle | Task::Room(_) => {
-                false
-            }
+            Task::Client(_)
+            | Task::Die(_)
+            | Task::Start
+            | Task::Operate
+            | Task::Settle
+            | Task::Room(_)
+            | Task::StoreElsewhere(_)
+            | Task::LoseLock
+            | Task::TellNews
+            | Task::TakeOver
+            | Task::DeliverElsewhere(_)
+            | Task::GiveBack => false,
         }
     }
 }

@@ -103,9 +103,9 @@ const SABOTAGES: [Sabotage; 22] = [
     },
     Sabotage {
         does: "trusts what was in hand when the process died",
-        file: "host/engine/src/core.rs",
-        right: "last_end == LastEnd::Unclean)",
-        wrong: "last_end == LastEnd::Unclean && false)",
+        file: "host/engine/src/dispatcher/destination.rs",
+        right: "is_some_and(|tenure| tenure.unclean)",
+        wrong: "is_some_and(|_| false)",
     },
     Sabotage {
         does: "stops a destination one runaway too late",

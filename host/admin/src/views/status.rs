@@ -19,6 +19,8 @@ pub struct Health {
 pub enum EngineState {
     Starting,
     Running,
+    /// It stores messages; another engine on the same store delivers them.
+    Standby,
     Stopping,
 }
 
@@ -35,6 +37,9 @@ pub struct Status {
     pub memory: Memory,
     pub interfaces: Vec<Interface>,
     pub plugins: Vec<Plugin>,
+    /// Engines that use the store now.
+    #[serde(default)]
+    pub engines: Vec<EngineOnStore>,
 }
 
 /// The process.
@@ -47,6 +52,18 @@ pub struct Engine {
     pub started_at: Time,
     pub uptime_s: u64,
     pub process_id: u32,
+}
+
+/// An engine that uses the store, and what it delivers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EngineOnStore {
+    /// The name it gave itself.
+    pub name: String,
+    pub started_at: Time,
+    /// It is the one that answers.
+    pub is_this: bool,
+    /// Interfaces whose deliveries it runs.
+    pub interfaces: Vec<String>,
 }
 
 /// A fact with its reason.

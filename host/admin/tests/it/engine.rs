@@ -185,6 +185,7 @@ impl Control for Engine {
                 },
                 polled(),
             ],
+            engines: Vec::new(),
             plugins: Vec::new(),
         })
     }

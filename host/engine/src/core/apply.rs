@@ -72,6 +72,14 @@ impl Core {
     /// Tells destinations and operators what the last commit stored, if they do not know it yet.
     pub(super) fn spread(&mut self) {
         let Some(Unspread { batch, outcome, mut hints }) = self.unspread.take() else { return };
+        // What others stored comes before what this batch did.
+        if !outcome.elsewhere.is_empty() {
+            self.read_again(|group| outcome.elsewhere.contains(&group));
+        }
+        let pairs = || batch.results.iter().zip(&outcome.results);
+        if pairs().any(|(finished, outcome)| self.tells_of_loss(&finished.result, outcome)) {
+            self.lose();
+        }
         for (finished, outcome) in batch.results.into_iter().zip(outcome.results) {
             self.written(finished, outcome, &mut hints);
         }
@@ -91,6 +99,7 @@ impl Core {
         }
         // Before the suspects: what was only recorded is not handed over to a destination that is paused.
         for (ticket, action) in batch.destination_actions {
+            self.remember_while_asking(&action);
             self.with_dispatcher(|dispatcher, ctx| dispatcher.acted_on_destination(action, ctx));
             self.out.push(Effect::Acted { ticket, outcome: Ok(ActionOutcome::Done(Vec::new())) });
         }
@@ -112,7 +121,7 @@ impl Core {
         self.completer.wrote(finished.place, self.at.monotonic);
         let (applied, routed) = match outcome {
             ResultOutcome::Applied(routed) => (true, routed),
-            ResultOutcome::Stale => (false, Vec::new()),
+            ResultOutcome::Stale | ResultOutcome::Disowned => (false, Vec::new()),
         };
         self.with_dispatcher(|dispatcher, ctx| dispatcher.written(&finished, applied, ctx));
         if let Settled::Routed(messages) = finished.result.settled {

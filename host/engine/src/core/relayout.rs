@@ -111,7 +111,8 @@ impl Core {
     }
 
     fn let_destinations_go(&mut self) {
-        if self.relayout.settling.is_empty() {
+        let is_asked = !self.relayout.settling.is_empty() || self.dispatcher.has_leaving();
+        if !is_asked || !self.ownership.is_owner() {
             return;
         }
         let mut left = Vec::new();

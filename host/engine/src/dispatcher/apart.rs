@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use portway_model::{MessageId, Round, Timestamp};
+use portway_model::{MessageId, Order, Round, Timestamp};
 use portway_store::Pending;
 
 use super::stream::{Hint, Stream};
@@ -41,6 +41,8 @@ pub(crate) struct Apart {
     pub careful: Careful,
     pub singly: u32,
     pub listed: bool,
+    /// The first stream is read from its beginning, once nothing is in hand or unwritten.
+    rewind: bool,
     last: Option<Origin>,
 }
 
@@ -53,7 +55,26 @@ pub(crate) struct Careful {
 
 impl Apart {
     pub fn is_ready(&self) -> bool {
-        !self.fresh.is_empty() || !self.due.is_empty()
+        !self.rewind && (!self.fresh.is_empty() || !self.due.is_empty())
+    }
+
+    /// Others stored deliveries. Where there is no order they are read by message, with any numbers: that
+    /// begins again.
+    pub fn read_again(&mut self, order: Order) {
+        self.rewind |= order == Order::None;
+        self.due_behind = true;
+    }
+
+    pub fn is_rewinding(&self) -> bool {
+        self.rewind
+    }
+
+    /// Begins again from the first message, if it can by now: what is in hand would be taken twice.
+    pub fn try_rewind(&mut self, is_free: bool) {
+        if self.rewind && is_free && self.unwritten == 0 {
+            self.rewind = false;
+            self.fresh.rewind(MessageId(1));
+        }
     }
 
     /// Deliveries in memory.

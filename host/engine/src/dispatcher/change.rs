@@ -93,6 +93,7 @@ impl Destination {
     }
 
     pub fn wake(&mut self, desk: &mut Desk, ctx: &mut Ctx<'_>) {
+        self.end_quiet(desk, ctx);
         let change = self.standing.wake(ctx.at.monotonic);
         self.changed(change, desk, ctx);
     }

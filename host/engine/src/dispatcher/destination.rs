@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use portway_model::{Lane, MessageId, OnQuarantine, Timestamp};
+use portway_model::{Epoch, Lane, MessageId, OnQuarantine, Timestamp};
 use portway_store::{LaneHead, Pause};
 
 use super::apart::{Apart, Careful};
@@ -66,6 +66,10 @@ pub(crate) struct Destination {
     pub(super) loading: u32,
     /// It starts nothing any more. None: it stays.
     pub(super) leaving: Option<Leaving>,
+    /// Of the tenure in which it began.
+    pub(super) epoch: Epoch,
+    /// What the owner before sent may arrive until then; none: nothing of it can.
+    pub(super) quiet_until: Option<Duration>,
 }
 
 impl Destination {
@@ -95,6 +99,8 @@ impl Destination {
             feed_turn: 0,
             loading: 1,
             leaving: None,
+            epoch: Epoch(0),
+            quiet_until: None,
         }
     }
 
@@ -104,7 +110,8 @@ impl Destination {
 
     /// Its deliveries are worth reading and queueing.
     pub fn is_active(&self) -> bool {
-        self.loading == 0 && self.leaving.is_none() && self.standing.is_active()
+        let may_send = self.loading == 0 && self.leaving.is_none() && self.quiet_until.is_none();
+        may_send && self.standing.is_active()
     }
 
     /// Nothing of it can be sent now.
@@ -114,7 +121,7 @@ impl Destination {
             Some(Leaving::ToBegin | Leaving::ToGo) => return false,
             None => {}
         }
-        self.loading == 0 && (!self.is_active() || self.ready.is_empty())
+        self.loading == 0 && self.quiet_until.is_none() && (!self.is_active() || self.ready.is_empty())
     }
 
     /// A run of this lane that begins with this message is still right.
@@ -129,6 +136,7 @@ impl Destination {
     /// What the store has for it is known: reads what has to be known before the first run.
     pub fn load(&mut self, has_work: bool, desk: &mut Desk, ctx: &mut Ctx<'_>) {
         self.loading = self.loading.saturating_sub(1);
+        self.begin_tenure(desk, ctx.at.monotonic);
         let destination = self.settings.id;
         if has_work {
             self.loading += 1;
@@ -136,7 +144,7 @@ impl Destination {
             self.apart.fresh.expect_more();
             let after = Timestamp(0);
             desk.reader.ask(For::NextDue(self.place), Read::NextDue { destination, after });
-            if desk.is_careful {
+            if desk.tenure.as_ref().is_some_and(|tenure| tenure.unclean) {
                 // No more than that was in hand or not yet written, of any lane.
                 let unflushed_max = u32::try_from(ctx.layout.limits.unflushed_max).unwrap_or(u32::MAX);
                 self.apart.careful = Careful { fresh: unflushed_max, due: unflushed_max };
@@ -263,6 +271,8 @@ impl Destination {
     pub(super) fn review(&mut self, no: Lane, desk: &mut Desk, ctx: &mut Ctx<'_>) {
         let is_active = self.is_active();
         if !no.is_ordered() {
+            let is_free = self.in_hand == 0;
+            self.count_apart(desk, |apart| apart.try_rewind(is_free));
             if is_active && self.apart.is_ready() && !self.apart.listed {
                 self.apart.listed = true;
                 self.ready.push_back(no);

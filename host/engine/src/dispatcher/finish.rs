@@ -77,7 +77,7 @@ impl Destination {
         let patience = Patience { policy: &self.settings.retry, chance: desk.rng.random(), at: ctx.at };
         let change = self.standing.heard(Heard { run: id, stop, progress: is_progress }, patience);
         self.changed(change, desk, ctx);
-        self.review(no, desk, ctx);
+        self.review_after(no, desk, ctx);
     }
 
     /// A run ends before it was handed over: nothing of it was sent, and these become of it.
@@ -103,7 +103,7 @@ impl Destination {
         self.count_down(no, origin, suspected, &left);
         self.put_back(id, no, origin, left, desk, ctx);
         self.standing.forget(id);
-        self.review(no, desk, ctx);
+        self.review_after(no, desk, ctx);
     }
 
     fn meaning(
@@ -181,7 +181,9 @@ impl Destination {
         }
         let is_drop = matches!(meaning, Meaning::Dropped(_));
         self.counts.dropped += u64::from(is_drop);
-        if let Some(result) = report::result(self.settings.id, &hint, (meaning, state), attempted) {
+        if let Some(result) =
+            report::result((self.settings.id, self.epoch), &hint, (meaning, state), attempted)
+        {
             self.accept(no, (origin, is_drop), result, ctx);
         }
     }
@@ -325,14 +327,22 @@ impl Destination {
         }
         if !no.is_ordered() {
             self.apart.wrote(message, finished.result.round, finished.origin);
-            return;
+            return self.review(no, desk, ctx);
         }
         let Some(lane) = self.lanes.get_mut(&no) else { return };
         lane.unwritten = lane.unwritten.saturating_sub(1);
         lane.dropping = lane.dropping.saturating_sub(u32::from(finished.is_drop));
         lane.keeping = lane.keeping.saturating_sub(u32::from(finished.has_state));
         if lane.unwritten == 0 || finished.is_drop || finished.has_state {
-            self.review(no, desk, ctx);
+            self.review_after(no, desk, ctx);
+        }
+    }
+
+    /// What is apart may wait until nothing is in hand, of any lane.
+    fn review_after(&mut self, no: Lane, desk: &mut Desk, ctx: &mut Ctx<'_>) {
+        self.review(no, desk, ctx);
+        if no.is_ordered() && self.apart.is_rewinding() {
+            self.review(Lane::APART, desk, ctx);
         }
     }
 }

@@ -43,7 +43,12 @@ impl Dispatcher {
         self.end_with(place, Leaving::ToGo);
     }
 
-    fn end_with(&mut self, place: Place, leaving: Leaving) {
+    /// Some go, or begin anew, once they can.
+    pub fn has_leaving(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    pub(super) fn end_with(&mut self, place: Place, leaving: Leaving) {
         let Some(destination) = self.destinations.get_mut(place) else { return };
         destination.leaving = Some(leaving);
         destination.leave_to_store(&mut self.desk);

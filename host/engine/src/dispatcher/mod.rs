@@ -21,6 +21,7 @@ mod report;
 mod standing;
 mod status;
 mod stream;
+mod tenure;
 mod timers;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -30,6 +31,7 @@ use std::time::Duration;
 use portway_model::{AttemptNo, DestinationId, Envelope, Failure, Lane, MessageId, Round, code};
 use portway_store::{
     ActionKind, DestinationAction, DestinationActionKind, NewMessage, Settled, StoreError, StoredMessage,
+    Tenure,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -71,6 +73,8 @@ pub(crate) struct Dispatcher {
     for_bytes: Vec<Place>,
     /// Destinations that end, each once.
     leaving: Vec<Place>,
+    /// The read of what the store has for all of them; none: nobody asked, or the answer is too old.
+    starting: Option<ReadId>,
     is_known: bool,
 }
 
@@ -88,8 +92,9 @@ pub(crate) struct Desk {
     pub parked: Vec<(Place, Lane)>,
     /// Worth a line in the log.
     pub facts: Vec<Fact>,
-    /// The last process ended uncleanly: what it had in hand runs by itself.
-    pub is_careful: bool,
+    /// None: it owns nothing, and delivers nothing. After an owner that did not stop in order what may
+    /// have been in hand runs by itself.
+    pub tenure: Option<Tenure>,
 }
 
 /// What the dispatcher is given with each call.
@@ -111,11 +116,9 @@ pub(crate) enum Starts {
 }
 
 impl Dispatcher {
-    pub fn new(layout: &Layout, seed: u64, is_careful: bool) -> Self {
+    pub fn new(layout: &Layout, seed: u64, tenure: Option<Tenure>) -> Self {
         let settings = layout.destinations().cloned().enumerate();
-        let mut reader = Reader::default();
-        reader.ask(For::Start, Read::Work);
-        Dispatcher {
+        let mut dispatcher = Dispatcher {
             destinations: settings
                 .map(|(place, settings)| {
                     let pause = layout.pause(settings.id).cloned();
@@ -125,12 +128,12 @@ impl Dispatcher {
             desk: Desk {
                 budget: Budget::new(&layout.limits),
                 timers: Timers::default(),
-                reader,
+                reader: Reader::default(),
                 rng: ChaCha8Rng::seed_from_u64(seed),
                 stored_to: MessageId::ZERO,
                 parked: Vec::new(),
                 facts: Vec::new(),
-                is_careful,
+                tenure: None,
             },
             runs: BTreeMap::new(),
             runs_begun: 0,
@@ -139,8 +142,13 @@ impl Dispatcher {
             probes: 0,
             for_bytes: Vec::new(),
             leaving: Vec::new(),
+            starting: None,
             is_known: false,
+        };
+        if let Some(tenure) = tenure {
+            dispatcher.start(tenure);
         }
+        dispatcher
     }
 
     /// No run is in hand.
@@ -162,6 +170,10 @@ impl Dispatcher {
     /// A commit stored a message: its deliveries are hints.
     pub fn stored(&mut self, id: MessageId, message: NewMessage, ctx: &mut Ctx<'_>) {
         self.desk.stored_to = self.desk.stored_to.max(id);
+        if self.desk.tenure.is_none() {
+            // Whoever owns it reads it.
+            return;
+        }
         let NewMessage { draft, deliveries, received_at, .. } = message;
         if draft.doubt.is_some() {
             for delivery in deliveries {
@@ -330,7 +342,9 @@ impl Dispatcher {
         };
         let Some((reader, read)) = self.desk.reader.answered(id) else { return };
         match (reader, read, answer) {
-            (For::Start, _, ReadAnswer::Work(destinations)) => self.on_work(&destinations, ctx),
+            (For::Start, _, ReadAnswer::Work(destinations)) if self.starting == Some(id) => {
+                self.on_work(&destinations, ctx);
+            }
             (For::LaneHeads(place), _, ReadAnswer::LaneHeads(heads)) => {
                 self.with(Some(place), ctx, |destination, desk, ctx| {
                     destination.on_lane_heads(heads, desk, ctx)
@@ -372,6 +386,7 @@ impl Dispatcher {
 
     fn on_work(&mut self, destinations: &[DestinationId], ctx: &mut Ctx<'_>) {
         self.is_known = true;
+        self.starting = None;
         let mut has_work = vec![false; self.destinations.len()];
         for destination in destinations {
             match ctx.layout.place(*destination).and_then(|place| has_work.get_mut(place)) {

@@ -66,6 +66,11 @@ impl Reader {
         self.wanted.is_empty() && self.in_hand.is_empty()
     }
 
+    /// A read is asked for and not begun: it will see whatever is stored by now.
+    pub fn waits(&self, reader: For) -> bool {
+        self.wanted.iter().any(|(_, waiting, _)| *waiting == reader)
+    }
+
     /// Something is read for a destination.
     pub fn reads_for(&self, place: Place) -> bool {
         let wanted = self.wanted.iter().map(|(_, reader, _)| reader);

@@ -4,8 +4,8 @@
 //! rest counts as not tried. That may send a message twice, and loses none.
 
 use portway_model::{
-    AttemptNo, DestinationId, Draft, Failure, Guarantee, MessageId, Next, RetryPolicy, StateWrite, Timestamp,
-    code,
+    AttemptNo, DestinationId, Draft, Epoch, Failure, Guarantee, MessageId, Next, RetryPolicy, StateWrite,
+    Timestamp, code,
 };
 use portway_store::{Attempted, DeliveryResult, NewMessage, Origin, OriginKind, Settled};
 
@@ -155,7 +155,7 @@ impl Reader<'_> {
 /// The result of a delivery; none if nothing was tried. Of `state` only what belongs to something that
 /// was sent or filtered stays.
 pub(crate) fn result(
-    destination: DestinationId,
+    (destination, epoch): (DestinationId, Epoch),
     hint: &Hint,
     (meaning, state): (Meaning, Vec<StateWrite>),
     attempted: Attempted,
@@ -174,6 +174,7 @@ pub(crate) fn result(
     };
     Some(DeliveryResult {
         destination,
+        epoch,
         message: hint.message,
         round: hint.round,
         attempts,

@@ -99,6 +99,11 @@ impl Standing {
         Standing { pause, ..Standing::default() }
     }
 
+    /// What an operator said while another engine was the owner.
+    pub fn set_pause(&mut self, pause: Option<Pause>) {
+        self.pause = pause;
+    }
+
     /// An operator's word outlives the destination it was given for.
     pub fn take_pause_of(&mut self, old: &mut Standing) {
         self.pause = old.pause.take();

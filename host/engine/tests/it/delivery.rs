@@ -31,7 +31,7 @@ async fn what_a_dead_process_left_is_delivered_by_the_next() {
     }
     let store = house.kill().await;
     let house = House::on(store, plan()).await;
-    assert!(house.registered.unclean);
+    assert!(house.tenure.as_ref().is_some_and(|tenure| tenure.unclean));
     let last = house.store("50", "a").await;
     house.until(last, 0, DeliveryState::Sent).await;
     let arrived = house.receiver.arrived(house.destination(0));

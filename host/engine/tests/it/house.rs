@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use portway_engine::{
     Clock, Deliver, DestinationSettings, Engine, EngineError, EngineHandle, EngineParts, EngineSettings,
-    Fate, InterfaceSettings, LastEnd, LayoutChange, Limits, Routed, Run, RunReport, Stop, Unit, Verdict,
+    Fate, InterfaceSettings, LayoutChange, Limits, Routed, Run, RunReport, Stop, Unit, Verdict,
 };
 use portway_model::{
     Answer, Attributes, DestinationId, Draft, Failure, GroupId, Guarantee, InterfaceId, Key, Later,
@@ -15,7 +15,8 @@ use portway_model::{
 };
 use portway_store::memory::MemoryStore;
 use portway_store::{
-    DestinationAction, DestinationActionKind, Durability, Registered, Registration, Store, Topology,
+    Claimed, DestinationAction, DestinationActionKind, Durability, Registered, Registration, Store, Tenure,
+    Topology,
 };
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -25,6 +26,8 @@ pub struct House {
     pub engine: EngineHandle,
     pub receiver: Arc<Receiver>,
     pub registered: Registered,
+    /// As it began; none: it waits for its groups.
+    pub tenure: Option<Tenure>,
     plan: Plan,
     task: JoinHandle<Result<(), EngineError>>,
 }
@@ -153,6 +156,15 @@ impl House {
 
     /// Builds it on a store that may have been used before.
     pub async fn on(store: MemoryStore, plan: Plan) -> House {
+        House::build_with(store, plan, Begins::AsOwner).await
+    }
+
+    /// A second house on the same store, which waits until the first lets go of its groups.
+    pub async fn beside(&self, plan: Plan) -> House {
+        House::build_with(self.store.another(), plan, Begins::AsStandby).await
+    }
+
+    async fn build_with(store: MemoryStore, plan: Plan, begins: Begins) -> House {
         let names = (0..plan.orders.len()).map(|n| format!("to-{n}")).collect();
         let topology = Topology {
             interfaces: vec![
@@ -168,9 +180,12 @@ impl House {
             deliver: receiver.clone(),
             clock: Arc::new(TestClock(Instant::now())),
         };
-        let last_end = if registered.unclean { LastEnd::Unclean } else { LastEnd::Clean };
-        let (engine, task) = Engine::start(parts, settings(&registered, &plan), last_end);
-        House { store, engine, receiver, registered, plan, task: tokio::spawn(task.run()) }
+        let tenure = match begins {
+            Begins::AsOwner => Some(claim(&store, &registered).await),
+            Begins::AsStandby => None,
+        };
+        let (engine, task) = Engine::start(parts, settings(&registered, &plan), tenure.clone());
+        House { store, engine, receiver, registered, tenure, plan, task: tokio::spawn(task.run()) }
     }
 
     /// The same interfaces once more, where these destinations of `in` begin anew.
@@ -285,6 +300,21 @@ impl House {
     }
 }
 
+/// Whether an engine owns its groups from the first.
+enum Begins {
+    AsOwner,
+    AsStandby,
+}
+
+/// Owns every interface.
+pub async fn claim(store: &MemoryStore, registered: &Registered) -> Tenure {
+    let groups: Vec<GroupId> = registered.interfaces.iter().map(|(id, _)| GroupId(id.0)).collect();
+    match store.claim(&groups, Timestamp(0)).await.unwrap() {
+        Claimed::Owned(tenure) => tenure,
+        Claimed::Refused(owners) => panic!("{owners:?}"),
+    }
+}
+
 pub fn draft(body: &str, key: &str) -> Draft {
     Draft {
         body: body.to_owned().into(),
@@ -306,6 +336,7 @@ fn settings(registered: &Registered, plan: &Plan) -> EngineSettings {
         on_quarantine: plan.on_quarantine,
         run_max: 16,
         guarantee: plan.guarantee,
+        send_max: Duration::from_secs(30),
         rate: plan.rate,
     };
     let interface = |id: InterfaceId, destinations| InterfaceSettings {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use portway_engine::{AfterDrain, DrainOrder, Fate, Limits, Unit};
 use portway_model::{InterfaceId, Key, Order, Timestamp, code};
-use portway_store::{DestinationActionKind, Store};
+use portway_store::DestinationActionKind;
 
-use crate::house::{House, Plan, draft};
+use crate::house::{House, Plan, claim, draft};
 
 fn code(fates: &[Fate]) -> &'static str {
     match fates {
@@ -90,13 +90,14 @@ async fn an_engine_that_stops_takes_nothing_and_ends_in_order() {
     let house = House::build(Plan::default()).await;
     house.store("a", "a").await;
     let (store, engine, interface) = (house.store.clone(), house.engine.clone(), house.interface());
+    let registered = house.registered.clone();
     house.stop().await.unwrap();
     assert_eq!(
         code(&engine.submit(interface, Timestamp(0), vec![draft("x", "a")], Unit::Each).await),
         code::STOPPED
     );
     assert!(engine.status().await.is_err());
-    assert!(!store.register(&portway_store::Topology::default()).await.unwrap().unclean);
+    assert!(!claim(&store, &registered).await.unclean);
 }
 
 #[tokio::test(start_paused = true)]

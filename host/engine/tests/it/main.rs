@@ -8,4 +8,5 @@ mod house;
 mod intake;
 mod lanes;
 mod layout;
+mod ownership;
 mod rate;

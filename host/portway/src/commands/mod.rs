@@ -82,7 +82,8 @@ pub fn conclude(ended: anyhow::Result<Exit>, output: &mut Output) -> Exit {
         None => {
             let (hint, code) = explain(&error);
             output.error(&error, hint.as_deref(), code);
-            Exit::Failed
+            let is_owned = matches!(error.downcast_ref(), Some(StartError::Owned(_)));
+            if is_owned { Exit::Problems } else { Exit::Failed }
         }
     }
 }

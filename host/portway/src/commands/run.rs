@@ -32,6 +32,10 @@ pub struct Args {
     /// How the log is written: for people, or as JSON with one object a line.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
+    /// Stands by while another engine on the same database delivers: listens and stores from the first
+    /// second, and delivers as soon as the other stops or dies. Without it such a start is refused.
+    #[arg(long)]
+    standby: bool,
 }
 
 /// How the log is written.
@@ -51,7 +55,7 @@ pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
     let signals = Signals::new().context("cannot hear signals")?;
     let manager = ServiceNotifier::of_process(&environment);
     let sockets = PassedSockets::of_process(&environment);
-    let options = StartOptions { sockets, ..StartOptions::default() };
+    let options = StartOptions { sockets, standby: args.standby, ..StartOptions::default() };
     let running = Running::start_with(project, &catalog, options).await?;
     tracing::info!(admin = %running.admin_address(), "running");
     manager.ready(&format!("running, admin API on {}", running.admin_address()));
@@ -110,8 +114,9 @@ async fn until_stopped(
 async fn tell_alive(control: &impl Control, manager: &ServiceNotifier) {
     let Some(every) = manager.alive_every() else { return std::future::pending().await };
     loop {
-        if control.health().await.state == EngineState::Running {
-            manager.alive();
+        match control.health().await.state {
+            EngineState::Running | EngineState::Standby => manager.alive(),
+            EngineState::Starting | EngineState::Stopping => {}
         }
         tokio::time::sleep(every).await;
     }

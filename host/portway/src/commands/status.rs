@@ -47,6 +47,7 @@ pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
 pub fn show_status(status: &Status) -> String {
     let mut text = String::new();
     show_engine(&mut text, status);
+    show_others(&mut text, status);
     for interface in &status.interfaces {
         text.push('\n');
         show_interface(&mut text, interface);
@@ -59,11 +60,23 @@ pub fn show_status(status: &Status) -> String {
     text
 }
 
+/// Other engines on the store, and what they deliver.
+fn show_others(text: &mut String, status: &Status) {
+    for other in status.engines.iter().filter(|engine| !engine.is_this) {
+        let delivers = match other.interfaces.as_slice() {
+            [] => "stands by".to_owned(),
+            names => format!("delivers {}", names.join(", ")),
+        };
+        let _ = writeln!(text, "engine {} on the same store {delivers}", other.name);
+    }
+}
+
 fn show_engine(text: &mut String, status: &Status) {
     let Status { engine, intake, commits, store, memory, .. } = status;
     let state = match engine.state {
         EngineState::Starting => "starting",
         EngineState::Running => "running",
+        EngineState::Standby => "standing by",
         EngineState::Stopping => "stopping",
     };
     let uptime = show::duration(Duration::from_secs(engine.uptime_s));

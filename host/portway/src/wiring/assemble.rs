@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use portway_admin::views;
 use portway_config::{
@@ -222,6 +223,12 @@ pub fn engine_settings(project: &Project, registered: &Registered) -> engine::En
     }
 }
 
+/// How long a run may take: each transform and the sender have their time.
+fn send_max(settings: &DestinationSettings) -> Duration {
+    let calls = u32::try_from(settings.transform.len()).unwrap_or(u32::MAX).saturating_add(1);
+    settings.timeout.saturating_mul(calls)
+}
+
 fn interface_settings(
     project: &Project,
     interface: &InterfaceSettings,
@@ -238,6 +245,7 @@ fn interface_settings(
             on_quarantine: settings.on_quarantine,
             run_max: settings.run_max,
             guarantee: settings.guarantee,
+            send_max: send_max(settings),
             rate: settings.rate.as_ref().map(portway_config::RateSettings::limit),
         });
     engine::InterfaceSettings {

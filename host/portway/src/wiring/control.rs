@@ -15,10 +15,10 @@ use portway_admin::{
 };
 use portway_config::{DestinationSettings, InterfaceSettings, Project};
 use portway_engine::ports::Clock;
+use portway_engine::status::OwnershipStatus;
 use portway_engine::{AfterDrain, EngineHandle};
-use portway_model::{DeliveryState, DestinationId, MessageId, Term, code};
-use portway_store::{ActionOutcome, ListMessages, MessageView, QueueView, Store, StoreError};
-use portway_store_sqlite::SqliteStore;
+use portway_model::{DeliveryState, DestinationId, GroupId, InterfaceId, MessageId, Term, code};
+use portway_store::{ActionOutcome, EngineView, ListMessages, MessageView, QueueView, Store, StoreError};
 
 mod bulk;
 mod current;
@@ -41,7 +41,7 @@ pub struct EngineControl {
     project: Project,
     names: Names,
     engine: EngineHandle,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Store>,
     /// In the order of the project's interfaces; none: only routes lead to it.
     parts: Vec<Option<SourceParts>>,
     plugins: Vec<views::Plugin>,
@@ -77,7 +77,7 @@ impl EngineControl {
         project: Project,
         names: Names,
         engine: EngineHandle,
-        store: Arc<SqliteStore>,
+        store: Arc<dyn Store>,
         parts: Vec<Option<SourceParts>>,
         (plugins, observers, latencies): (Vec<views::Plugin>, Observers, Latencies),
         life: Arc<Life>,
@@ -85,11 +85,24 @@ impl EngineControl {
         EngineControl { project, names, engine, store, parts, plugins, observers, latencies, life }
     }
 
-    fn state(&self, is_ready: bool) -> views::EngineState {
-        match (self.life.is_stopping.load(Ordering::Relaxed), is_ready) {
-            (true, _) => views::EngineState::Stopping,
-            (false, true) => views::EngineState::Running,
-            (false, false) => views::EngineState::Starting,
+    fn state(&self, engine: &portway_engine::Status) -> views::EngineState {
+        if self.life.is_stopping.load(Ordering::Relaxed) {
+            return views::EngineState::Stopping;
+        }
+        match (engine.ready, &engine.ownership) {
+            (false, _) => views::EngineState::Starting,
+            (true, OwnershipStatus::Owner { .. }) => views::EngineState::Running,
+            (true, OwnershipStatus::Standby { .. }) => views::EngineState::Standby,
+        }
+    }
+
+    fn engine_on_store(&self, view: EngineView) -> views::EngineOnStore {
+        let name_of = |group: &GroupId| self.names.interface_name(InterfaceId(group.0));
+        views::EngineOnStore {
+            name: view.engine,
+            started_at: Time(view.started_at),
+            is_this: view.is_self,
+            interfaces: view.groups.iter().map(name_of).collect(),
         }
     }
 
@@ -180,7 +193,7 @@ impl EngineControl {
         Err(ControlError::new(ControlErrorKind::Invalid, code::NOT_SEARCHABLE, text))
     }
 
-    fn interface_id(&self, name: &str) -> Result<portway_model::InterfaceId, ControlError> {
+    fn interface_id(&self, name: &str) -> Result<InterfaceId, ControlError> {
         self.names
             .interface(name)
             .ok_or_else(|| not_found(code::NO_INTERFACE, format!("there is no interface `{name}`")))
@@ -199,7 +212,7 @@ impl Control for EngineControl {
         match self.engine.status().await {
             Ok(status) => {
                 let intake_open = status.ready && status.intake.closed.is_none();
-                views::Health { state: self.state(status.ready), intake_open }
+                views::Health { state: self.state(&status), intake_open }
             }
             Err(_) => views::Health { state: views::EngineState::Stopping, intake_open: false },
         }
@@ -208,13 +221,14 @@ impl Control for EngineControl {
     async fn status(&self) -> Result<views::Status, ControlError> {
         let engine = self.engine.status().await.map_err(|error| failed(code::ENGINE, chain(&error)))?;
         let queues = self.store.list_queues().await.map_err(unavailable)?;
+        let engines = self.store.list_engines().await.map_err(unavailable)?;
         let queues: HashMap<_, _> = queues.into_iter().map(|queue| (queue.destination, queue)).collect();
         let pairs = self.project.interfaces.iter().zip(&self.parts);
         Ok(views::Status {
             engine: views::Engine {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 project: self.project.dir.display().to_string(),
-                state: self.state(engine.ready),
+                state: self.state(&engine),
                 started_at: self.life.started_at,
                 uptime_s: self.life.started.elapsed().as_secs(),
                 process_id: std::process::id(),
@@ -233,6 +247,7 @@ impl Control for EngineControl {
                 .map(|(one, parts)| self.interface(one, parts.as_ref(), &engine, &queues))
                 .collect(),
             plugins: self.plugins.clone(),
+            engines: engines.into_iter().map(|view| self.engine_on_store(view)).collect(),
         })
     }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use portway_engine::{ActError, EngineHandle, Settling};
 use portway_model::{DestinationId, Lane, MessageId, Timestamp};
 use portway_store::{Action, ActionKind, ActionOutcome, Pending, Store, StoreError};
-use portway_store_sqlite::SqliteStore;
 
 use super::deliver::Destination;
 use super::destinations::Destinations;
@@ -20,7 +19,7 @@ const LATEST: Timestamp = Timestamp(i64::MAX.cast_unsigned());
 /// See the file.
 pub struct Leaving {
     engine: EngineHandle,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Store>,
     destinations: Arc<Destinations>,
     settling: Settling,
     gone: Vec<(DestinationId, Arc<Destination>)>,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use portway_admin::views;
 use portway_config::{InterfaceSettings, Problem, Project, Role};
-use portway_engine::{ActError, LayoutChange};
+use portway_engine::{ActError, Clock, LayoutChange};
 use portway_model::DestinationId;
 use portway_store::{Store, StoreError};
 
@@ -22,7 +22,7 @@ use super::judge;
 use super::leaving::Leaving;
 use super::names::{self, Names};
 use super::observer::Observers;
-use super::running::{Digests, Running, StartError, open_sources};
+use super::running::{self, Digests, Running, StartError, open_sources};
 
 /// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -121,6 +121,8 @@ impl Running {
         let topology = names::topology(&project);
         let registered = self.engine.register(topology.clone()).await?;
         let names = Names::new(&topology, &registered);
+        // What is new belongs to this engine before anything is stored for it.
+        running::claim(&*self.store, &registered, &names, self.live.clock.now()).await?;
         let runtime = self.live.runtime.clone();
         let mut plugins = Plugins::new(&runtime, catalog).recording(self.live.ledger.clone());
         let begins = |interface: &str, destination: &str| difference.begins(interface, destination);

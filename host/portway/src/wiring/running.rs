@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use portway_admin::{AdminServer, AdminSettings, views};
 use portway_config::{InterfaceSettings, Project, Role};
-use portway_engine::{Engine, EngineError, EngineHandle, EngineParts, EngineSettings, LastEnd};
-use portway_model::code;
+use portway_engine::{Clock, Engine, EngineError, EngineHandle, EngineParts, EngineSettings};
+use portway_model::{GroupId, InterfaceId, Timestamp, code};
 use portway_net::http::Connector;
 use portway_net::listen::ListenError;
 use portway_runtime::{CompileMode, Runtime, RuntimeError, RuntimeSettings};
-use portway_store::{Store, StoreError};
+use portway_store::{Claimed, Owner, Registered, Store, StoreError, Tenure};
 use portway_store_sqlite::{OpenError, SqliteSettings, SqliteStore};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -52,6 +52,8 @@ pub enum StartError {
     },
     #[error(transparent)]
     Open(#[from] OpenError),
+    #[error("other engines deliver what this one would: {0}")]
+    Owned(String),
     #[error("the store cannot be used")]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -84,6 +86,7 @@ impl StartError {
         match self {
             StartError::DataFolder { .. } => code::NO_DATA_FOLDER,
             StartError::Open(error) => error.code(),
+            StartError::Owned(_) => code::OWNED,
             StartError::Store(_) => code::STORE_FAILED,
             StartError::Runtime(error) => error.code(),
             StartError::Assemble(error) => error.code(),
@@ -103,6 +106,7 @@ impl StartError {
             StartError::Listen { interface, .. } | StartError::NoListener { interface } => Some(interface),
             StartError::DataFolder { .. }
             | StartError::Open(_)
+            | StartError::Owned(_)
             | StartError::Store(_)
             | StartError::Runtime(_)
             | StartError::Assemble(_)
@@ -119,6 +123,7 @@ impl StartError {
         match self {
             StartError::Open(error) => Some(error.hint().to_owned()),
             StartError::Assemble(error) => error.hint(),
+            StartError::Owned(_) => Some("stop that engine, or start this one with `--standby`".to_owned()),
             StartError::DataFolder { .. }
             | StartError::Store(_)
             | StartError::Runtime(_)
@@ -136,7 +141,7 @@ impl StartError {
 /// Everything that runs for a project.
 pub struct Running {
     pub engine: EngineHandle,
-    pub store: Arc<SqliteStore>,
+    pub store: Arc<dyn Store>,
     pub control: Arc<CurrentControl>,
     pub(super) live: Live,
     life: Arc<Life>,
@@ -173,6 +178,8 @@ pub struct StartOptions {
     pub sockets: PassedSockets,
     /// Where the control token and compiled plugins are; none: in the folder of the store.
     pub home: Option<PathBuf>,
+    /// Listens and stores, and delivers as soon as no other engine does.
+    pub standby: bool,
 }
 
 impl Running {
@@ -191,16 +198,19 @@ impl Running {
         make_folder(project.data_dir())?;
         let home = options.home.unwrap_or_else(|| project.data_dir().to_owned());
         make_folder(&home)?;
-        let store = Arc::new(SqliteStore::open(store_settings(&project)).await?);
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(store_settings(&project)).await?);
         let topology = names::topology(&project);
         let registered = store.register(&topology).await?;
         let names = Names::new(&topology, &registered);
+        let clock = Arc::new(SystemClock::new());
+        let tenure = match options.standby {
+            true => None,
+            false => Some(claim(&*store, &registered, &names, clock.now()).await?),
+        };
         let runtime = runtime(&project, &home)?;
         let ledger = SecretLedger::in_folder(project.data_dir());
         let mut plugins = Plugins::new(&runtime, catalog).recording(ledger.clone());
-        let clock = Arc::new(SystemClock::new());
-        let kept: Arc<dyn Store> = store.clone();
-        let all = assemble::destinations(&project, |_, _| true, &mut plugins, &names, &kept).await?;
+        let all = assemble::destinations(&project, |_, _| true, &mut plugins, &names, &store).await?;
         let destinations = Arc::new(Destinations::new(all));
         let delivery = Delivery {
             store: registered.store.clone(),
@@ -216,7 +226,7 @@ impl Running {
         let settings = assemble::engine_settings(&project, &registered);
         let parts =
             EngineParts { store: store.clone(), deliver: threads.deliver(delivery), clock: clock.clone() };
-        let (engine, task) = start_engine(parts, settings, registered.unclean, &threads);
+        let (engine, task) = start_engine(parts, settings, tenure, &threads);
         engine.on_ready().await?;
         let mut live = Live {
             project,
@@ -296,7 +306,7 @@ impl Live {
         Surroundings { limits, engine, threads, clock }
     }
 
-    fn control(&self, engine: &EngineHandle, store: &Arc<SqliteStore>, life: &Arc<Life>) -> EngineControl {
+    fn control(&self, engine: &EngineHandle, store: &Arc<dyn Store>, life: &Arc<Life>) -> EngineControl {
         let parts = |interface: &InterfaceSettings| self.sources.parts(interface.name.as_str());
         EngineControl::new(
             self.project.clone(),
@@ -310,16 +320,35 @@ impl Live {
     }
 }
 
+/// Owns every interface of a project, or none and says who does.
+pub(super) async fn claim(
+    store: &dyn Store,
+    registered: &Registered,
+    names: &Names,
+    now: Timestamp,
+) -> Result<Tenure, StartError> {
+    let groups: Vec<GroupId> = registered.interfaces.iter().map(|(id, _)| GroupId(id.0)).collect();
+    match store.claim(&groups, now).await? {
+        Claimed::Owned(tenure) => Ok(tenure),
+        Claimed::Refused(owners) => {
+            let owned = |owner: &Owner| {
+                let interface = names.interface_name(InterfaceId(owner.group.0));
+                format!("`{interface}` by engine `{}`", owner.engine)
+            };
+            Err(StartError::Owned(owners.iter().map(owned).collect::<Vec<_>>().join(", ")))
+        }
+    }
+}
+
 type EngineJoin = JoinHandle<Result<(), EngineError>>;
 
 fn start_engine(
     parts: EngineParts,
     settings: EngineSettings,
-    is_unclean: bool,
+    tenure: Option<Tenure>,
     threads: &Threads,
 ) -> (EngineHandle, EngineJoin) {
-    let last_end = if is_unclean { LastEnd::Unclean } else { LastEnd::Clean };
-    let (engine, task) = Engine::start(parts, settings, last_end);
+    let (engine, task) = Engine::start(parts, settings, tenure);
     (engine, threads.engine().spawn(task.run()))
 }
 

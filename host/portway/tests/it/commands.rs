@@ -475,6 +475,7 @@ fn status() -> views::Status {
         },
         memory: views::Memory { resident_bytes: Some(60 << 20), waiting: 3, body_bytes: 9, runs: 0 },
         interfaces: vec![interface()],
+        engines: Vec::new(),
         plugins: vec![views::Plugin {
             name: "portway:my-map".into(),
             version: "1.2.0".into(),

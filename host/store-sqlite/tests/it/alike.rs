@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use portway_model::{
-    Answer, AttemptNo, DestinationId, Failure, InterfaceId, Key, Lane, MessageId, MessageStatus, Round,
-    StateWrite, Term, Timestamp,
+    Answer, AttemptNo, DestinationId, Epoch, Failure, GroupId, InterfaceId, Key, Lane, MessageId,
+    MessageStatus, Round, StateWrite, Term, Timestamp,
 };
 use portway_store::memory::MemoryStore;
 use portway_store::{
@@ -95,6 +95,7 @@ fn result(dice: &mut Dice, last: u64, now: Timestamp) -> DeliveryResult {
     };
     let attempted = Attempted { started_at: now, took: Duration::from_millis(dice.below(9)) };
     DeliveryResult {
+        epoch: Epoch(if dice.one_in(9) { 0 } else { 1 }),
         destination: DestinationId(1 + dice.below(DESTINATIONS) as u32),
         // Mostly what is new, so that much of it counts.
         message: MessageId(last.saturating_sub(dice.below(40)).max(1)),
@@ -227,6 +228,9 @@ async fn both_stores_answer_alike() {
         let memory = MemoryStore::default();
         let registered = sqlite.register(&topology()).await.unwrap();
         assert_eq!(registered.interfaces, memory.register(&topology()).await.unwrap().interfaces);
+        let groups: Vec<GroupId> = registered.interfaces.iter().map(|(id, _)| GroupId(id.0)).collect();
+        let claimed = sqlite.claim(&groups, NOW).await.unwrap();
+        assert_eq!(claimed, memory.claim(&groups, NOW).await.unwrap());
         let (mut now, mut last) = (NOW, 0);
         for mark in 1..=40 {
             now = now + Duration::from_secs(dice.below(9));

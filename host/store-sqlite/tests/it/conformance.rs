@@ -23,6 +23,11 @@ impl Harness for Folder {
         Arc::new(SqliteStore::open(self.settings()).await.unwrap())
     }
 
+    /// One engine at a time: what happens to a second is in `opening`.
+    async fn another(&self, _store: &Arc<dyn Store>) -> Option<Arc<dyn Store>> {
+        None
+    }
+
     fn backup_path(&self) -> PathBuf {
         self.folder.path().join("copy's file.db")
     }

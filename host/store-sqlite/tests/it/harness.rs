@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use portway_model::{
-    Answer, AttemptNo, Attributes, DestinationId, Draft, GroupId, InterfaceId, Lane, MessageId, Round, Tier,
-    Timestamp,
+    Answer, AttemptNo, Attributes, DestinationId, Draft, Epoch, GroupId, InterfaceId, Lane, MessageId, Round,
+    Tier, Timestamp,
 };
 use portway_store::{
-    DeliveryResult, Durability, NewDelivery, NewMessage, Registration, Settled, Store, StoreError, Topology,
-    WriteBatch, WriteOutcome,
+    Claimed, DeliveryResult, Durability, NewDelivery, NewMessage, Registration, Settled, Store, StoreError,
+    Topology, WriteBatch, WriteOutcome,
 };
 use portway_store_sqlite::{SqliteSettings, SqliteStore};
 use tempfile::TempDir;
@@ -41,11 +41,16 @@ impl Folder {
     }
 }
 
-/// Interface 1 with destinations 1 to 3.
+/// Interface 1 with destinations 1 to 3. Says whether the store was left uncleanly.
 pub(crate) async fn register(store: &SqliteStore) -> bool {
     let destinations = ["x", "y", "z"].map(str::to_owned).to_vec();
     let topology = Topology { interfaces: vec![Registration { name: "a".into(), destinations }] };
-    store.register(&topology).await.unwrap().unclean
+    let registered = store.register(&topology).await.unwrap();
+    let groups: Vec<GroupId> = registered.interfaces.iter().map(|(id, _)| GroupId(id.0)).collect();
+    match store.claim(&groups, NOW).await.unwrap() {
+        Claimed::Owned(tenure) => tenure.unclean,
+        Claimed::Refused(owners) => panic!("{owners:?}"),
+    }
 }
 
 /// A message for destinations 1 to 3, in the first lane.
@@ -75,6 +80,7 @@ pub(crate) fn message(body: impl Into<Bytes>) -> NewMessage {
 
 pub(crate) fn sent(message: u64, destination: u32) -> DeliveryResult {
     DeliveryResult {
+        epoch: Epoch(1),
         state: Vec::new(),
         destination: DestinationId(destination),
         message: MessageId(message),

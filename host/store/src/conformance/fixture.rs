@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use portway_model::{
-    Answer, AttemptNo, Attributes, DeliveryState, DestinationId, Draft, Failure, GroupId, InterfaceId, Key,
-    Lane, MessageId, MessageStatus, Round, Tier, Timestamp,
+    Answer, AttemptNo, Attributes, DeliveryState, DestinationId, Draft, Epoch, Failure, GroupId, InterfaceId,
+    Key, Lane, MessageId, MessageStatus, Round, Tier, Timestamp,
 };
 
 use super::Harness;
 use crate::{
-    Action, ActionKind, ActionOutcome, Attempted, DedupeWindow, DeliveryResult, DeliveryView, Durability,
-    ErrorKind, MessageOutcome, NewDelivery, NewMessage, Registration, ResultOutcome, Settled, Store,
-    Topology, WriteBatch, WriteOutcome,
+    Action, ActionKind, ActionOutcome, Attempted, Claimed, DedupeWindow, DeliveryResult, DeliveryView,
+    Durability, ErrorKind, MessageOutcome, NewDelivery, NewMessage, Registered, Registration, ResultOutcome,
+    Settled, Store, Tenure, Topology, WriteBatch, WriteOutcome,
 };
 
 /// When a fixture begins.
@@ -28,6 +28,7 @@ pub(super) struct Fixture {
     pub(super) x: DestinationId,
     pub(super) y: DestinationId,
     pub(super) z: DestinationId,
+    pub(super) epoch: Epoch,
     mark: AtomicU64,
     now: AtomicU64,
 }
@@ -45,12 +46,13 @@ impl Fixture {
         Fixture::of(harness.open().await).await
     }
 
-    /// Registers the usual topology.
+    /// Registers the usual topology and owns it.
     pub(super) async fn of(store: Arc<dyn Store>) -> Fixture {
         let registered = store.register(&topology()).await.unwrap();
+        let epoch = claim(&*store, &registered).await.epoch;
         let [(a, of_a), (b, of_b)] = registered.interfaces.try_into().unwrap();
         let ([x, y], [z]) = (of_a.try_into().unwrap(), of_b.try_into().unwrap());
-        Fixture { store, a, b, x, y, z, mark: AtomicU64::new(1), now: AtomicU64::new(START.0) }
+        Fixture { store, a, b, x, y, z, epoch, mark: AtomicU64::new(1), now: AtomicU64::new(START.0) }
     }
 
     /// The same store in a new process.
@@ -150,6 +152,7 @@ impl Fixture {
         DeliveryResult {
             destination,
             message,
+            epoch: self.epoch,
             round: Round(0),
             attempts: AttemptNo(1),
             settled,
@@ -205,6 +208,15 @@ impl Fixture {
     pub(super) async fn refused(&self, messages: Vec<NewMessage>) {
         let error = self.store.write(WriteBatch { messages, ..self.batch() }).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    }
+}
+
+/// Owns every interface's group.
+pub(super) async fn claim(store: &dyn Store, registered: &Registered) -> Tenure {
+    let groups: Vec<GroupId> = registered.interfaces.iter().map(|(id, _)| GroupId(id.0)).collect();
+    match store.claim(&groups, START).await.unwrap() {
+        Claimed::Owned(tenure) => tenure,
+        Claimed::Refused(others) => panic!("{others:?}"),
     }
 }
 

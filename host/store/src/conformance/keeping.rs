@@ -5,7 +5,7 @@ use std::time::Duration;
 use portway_model::{DestinationId, InterfaceId, MessageId, MessageStatus, Timestamp};
 
 use super::Harness;
-use super::fixture::{Fixture, RESEND, applied, quarantined, retry, sent, stored, topology};
+use super::fixture::{Fixture, RESEND, applied, claim, quarantined, retry, sent, stored, topology};
 use crate::{
     ActionOutcome, Durability, ErrorKind, MessageOutcome, NewMessage, Registration, ResultOutcome, Suspect,
     Topology, WriteBatch,
@@ -56,23 +56,6 @@ pub async fn a_store_keeps_its_name(harness: &dyn Harness) {
     assert!(!name.is_empty());
     let store = harness.reopen(store).await;
     assert_eq!(store.register(&Topology::default()).await.unwrap().store, name);
-}
-
-pub async fn an_unclean_end_is_told_once(harness: &dyn Harness) {
-    let store = harness.open().await;
-    assert!(!store.register(&topology()).await.unwrap().unclean, "a new store");
-    assert!(!store.register(&topology()).await.unwrap().unclean, "the same engine again");
-    let store = harness.reopen(store).await;
-    assert!(store.register(&topology()).await.unwrap().unclean, "killed");
-    assert!(!store.register(&topology()).await.unwrap().unclean, "it was told before");
-    store.close().await.unwrap();
-    let store = harness.reopen(store).await;
-    assert!(!store.register(&topology()).await.unwrap().unclean, "closed");
-    // Opened, but no engine came as far as to register: that is no unclean end.
-    store.close().await.unwrap();
-    let store = harness.reopen(store).await;
-    let store = harness.reopen(store).await;
-    assert!(!store.register(&topology()).await.unwrap().unclean, "never in use");
 }
 
 pub async fn writes_outlive_the_process(harness: &dyn Harness) {
@@ -219,7 +202,7 @@ pub async fn a_backup_is_a_store(harness: &dyn Harness) {
 
     let copy = harness.open_backup(&fixture.store, &path).await;
     let registered = copy.register(&topology()).await.unwrap();
-    assert!(registered.unclean, "it was in use when it was copied");
+    assert!(claim(&*copy, &registered).await.unclean, "it was in use when it was copied");
     let copy = Fixture::of(copy).await;
     assert_eq!((copy.a, copy.x), (fixture.a, fixture.x));
     assert_eq!(copy.all().await, [2, 1].map(MessageId));

@@ -11,6 +11,8 @@ use crate::ErrorKind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Call {
     Register,
+    Claim,
+    ListEngines,
     Write,
     FindMark,
     SourceCursor,
@@ -82,6 +84,8 @@ impl Call {
     pub const fn as_str(self) -> &'static str {
         match self {
             Call::Register => "register",
+            Call::Claim => "claim",
+            Call::ListEngines => "list_engines",
             Call::Write => "write",
             Call::FindMark => "find_mark",
             Call::SourceCursor => "source_cursor",

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use portway_model::{
-    AttemptNo, Attributes, DeliveryState, DestinationId, InterfaceId, Key, Lane, MessageId, MessageStatus,
-    Round, Term, Timestamp,
+    AttemptNo, Attributes, DeliveryState, DestinationId, GroupId, InterfaceId, Key, Lane, MessageId,
+    MessageStatus, Round, Term, Timestamp,
 };
 
+use super::EngineNo;
+use super::ownership::Ownership;
 use super::plugin_state::PluginState;
 use crate::{
     Action, ActionKind, ActionOutcome, ActionView, AttemptView, DeliveryResult, DestinationActionView,
@@ -36,14 +38,15 @@ pub(super) struct State {
     requests: BTreeSet<(MessageId, String, Option<DestinationId>)>,
     pub(super) destination_actions: BTreeMap<DestinationId, Vec<DestinationActionView>>,
     last_id: MessageId,
-    /// The mark and the outcome of the newest write.
-    pub(super) last_write: Option<(u64, WriteOutcome)>,
-    pub(super) in_use: bool,
+    /// The mark and the outcome of the newest write of each engine.
+    pub(super) last_writes: BTreeMap<EngineNo, (u64, WriteOutcome)>,
+    pub(super) ownership: Ownership,
 }
 
 #[derive(Clone)]
 pub(super) struct Message {
     pub(super) interface: InterfaceId,
+    pub(super) group: GroupId,
     pub(super) status: MessageStatus,
     pub(super) received_at: Timestamp,
     pub(super) stored_at: Timestamp,
@@ -79,7 +82,6 @@ struct Remembered {
 
 impl State {
     pub(super) fn register(&mut self, topology: &Topology) -> Vec<(InterfaceId, Vec<DestinationId>)> {
-        self.in_use = true;
         let mut registered = Vec::new();
         for registration in &topology.interfaces {
             let next =
@@ -98,8 +100,9 @@ impl State {
         registered
     }
 
-    pub(super) fn write(&mut self, batch: &WriteBatch) -> Result<WriteOutcome, StoreError> {
+    pub(super) fn write(&mut self, engine: EngineNo, batch: &WriteBatch) -> Result<WriteOutcome, StoreError> {
         self.numbers.check(batch)?;
+        let elsewhere = self.ownership.take_elsewhere(engine);
         let messages = batch.messages.iter().map(|message| self.store_message(message, batch.now)).collect();
         let cursors = batch.cursors.iter().map(|new| (new.interface, new.cursor.clone()));
         self.cursors.extend(cursors);
@@ -108,9 +111,11 @@ impl State {
             results: batch.results.iter().map(|result| self.settle(result, batch.now)).collect(),
             actions: batch.actions.iter().map(|action| self.act(action, batch.now)).collect(),
             suspects: batch.suspects.iter().map(|suspect| self.suspect(suspect)).collect(),
+            elsewhere,
         };
+        self.ownership.stored(engine, batch.new_messages().map(|message| message.group));
         batch.destination_actions.iter().for_each(|action| self.act_on_destination(action, batch.now));
-        self.last_write = Some((batch.mark, outcome.clone()));
+        self.last_writes.insert(engine, (batch.mark, outcome.clone()));
         Ok(outcome)
     }
 
@@ -134,6 +139,7 @@ impl State {
         let duplicate = body.is_none();
         let message = Message {
             interface: new.interface,
+            group: new.group,
             status: MessageStatus::Duplicate,
             received_at: new.received_at,
             stored_at: now,
@@ -196,6 +202,10 @@ impl State {
     }
 
     fn settle(&mut self, result: &DeliveryResult, now: Timestamp) -> ResultOutcome {
+        let group = self.messages.get(&result.message).map(|message| message.group);
+        if !self.ownership.is_of(group, result.epoch) && !result.settled.outlives_owner() {
+            return ResultOutcome::Disowned;
+        }
         let slot = (result.message, result.destination);
         let Some(delivery) = self.deliveries.get(&slot) else { return ResultOutcome::Stale };
         if delivery.state != DeliveryState::Pending || delivery.round != result.round {

@@ -27,6 +27,10 @@ impl Harness for Memory {
         Arc::new(store.clone())
     }
 
+    async fn another(&self, _store: &Arc<dyn Store>) -> Option<Arc<dyn Store>> {
+        Some(Arc::new(self.store.lock().unwrap().another()))
+    }
+
     fn backup_path(&self) -> PathBuf {
         PathBuf::from("backup")
     }

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use portway_model::Timestamp;
+use portway_model::{GroupId, Timestamp};
 use portway_store::memory::{Answered, Call, Faults, MemoryStore, Step};
-use portway_store::{Durability, ErrorKind, Registration, Store, Topology, WriteBatch};
+use portway_store::{Claimed, Durability, ErrorKind, Registration, Store, Tenure, Topology, WriteBatch};
 
 /// What becomes of the next writes, in order; then everything goes well.
 #[derive(Default)]
@@ -33,6 +33,13 @@ impl Faults for Script {
 
 fn topology() -> Topology {
     Topology { interfaces: vec![Registration { name: "a".into(), destinations: vec!["x".into()] }] }
+}
+
+async fn claim(store: &MemoryStore) -> Tenure {
+    match store.claim(&[GroupId(1)], Timestamp(1)).await.unwrap() {
+        Claimed::Owned(tenure) => tenure,
+        Claimed::Refused(owners) => panic!("{owners:?}"),
+    }
 }
 
 fn batch(mark: u64, durability: Durability) -> WriteBatch {
@@ -64,6 +71,7 @@ async fn a_lost_answer_leaves_the_write() {
 async fn power_loss_takes_what_was_not_flushed() {
     let store = MemoryStore::default();
     store.register(&topology()).await.unwrap();
+    assert!(!claim(&store).await.unclean);
     store.write(batch(1, Durability::Relaxed)).await.unwrap();
     store.write(batch(2, Durability::Strict)).await.unwrap();
     store.write(batch(3, Durability::Relaxed)).await.unwrap();
@@ -73,15 +81,16 @@ async fn power_loss_takes_what_was_not_flushed() {
     assert!(store.find_mark(3).await.unwrap().is_some(), "the first of the two was kept");
     store.lose_power(0);
     assert!(store.find_mark(3).await.unwrap().is_some(), "what was kept stays");
-    assert!(store.register(&topology()).await.unwrap().unclean);
+    assert!(claim(&store).await.unclean);
 }
 
 #[tokio::test]
 async fn a_crash_takes_nothing_that_was_written() {
     let store = MemoryStore::default();
     store.register(&topology()).await.unwrap();
+    assert!(!claim(&store).await.unclean);
     store.write(batch(1, Durability::Relaxed)).await.unwrap();
     store.crash();
     assert!(store.find_mark(1).await.unwrap().is_some());
-    assert!(store.register(&topology()).await.unwrap().unclean);
+    assert!(claim(&store).await.unclean);
 }

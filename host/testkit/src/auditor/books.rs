@@ -39,6 +39,8 @@ pub struct Duty {
     pub is_changing: bool,
     /// It was sent while it was changing: nobody outside knows as which round.
     pub is_unclear: bool,
+    /// It was tried in a tenure that the engine lost since.
+    pub was_lost: bool,
     pub in_hand: Option<(RunId, Round)>,
     /// It stands apart and waited for a time: others may have come before it since.
     pub was_put_off: bool,
@@ -96,6 +98,7 @@ impl Duty {
             is_over: state.is_final(),
             is_changing: false,
             is_unclear: false,
+            was_lost: false,
             in_hand: None,
             was_put_off: false,
             arrived: 0,

@@ -6,6 +6,7 @@
 
 mod books;
 mod limits;
+mod others;
 mod rate;
 mod recovery;
 mod sends;
@@ -43,6 +44,9 @@ pub struct Auditor {
     /// Handed over with a cursor: stored once, whatever happens.
     once: BTreeSet<Content>,
     runs: BTreeMap<RunId, Vec<(MessageId, u32)>>,
+    /// Of these, handed over in a tenure that the engine lost since: they say nothing of a destination
+    /// that begins anew after them.
+    lost_runs: BTreeSet<RunId>,
     /// Paused, as stored and flushed.
     paused: BTreeSet<DestinationId>,
     /// Stored since the last flush.
@@ -84,6 +88,7 @@ impl Auditor {
             submissions: BTreeMap::new(),
             once: BTreeSet::new(),
             runs: BTreeMap::new(),
+            lost_runs: BTreeSet::new(),
             paused: BTreeSet::new(),
             unflushed: BTreeSet::new(),
             suspects: BTreeSet::new(),

@@ -36,6 +36,7 @@ impl Auditor {
         }
         self.pardons += u32::from(death != Death::Process);
         self.runs.clear();
+        self.lost_runs.clear();
         self.ledgers.values_mut().for_each(super::books::Ledger::restart);
         if death == Death::Power {
             self.unflushed.clear();
@@ -80,7 +81,7 @@ impl Auditor {
         (duty.lane, duty.round, duty.state) = (view.lane, view.round, view.state);
         duty.attempts = view.attempts.0;
         duty.in_hand = None;
-        (duty.is_changing, duty.is_unclear) = (false, false);
+        (duty.is_changing, duty.is_unclear, duty.was_lost) = (false, false, false);
         duty.is_over = view.state.is_final();
         duty.is_finished |= view.state.is_final();
         duty.is_holding = view.state == DeliveryState::Quarantined && holds && view.lane.is_ordered();

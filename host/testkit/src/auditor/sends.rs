@@ -187,6 +187,7 @@ impl Auditor {
     /// The engine is about to hear this report.
     pub fn reported(&mut self, id: RunId, run: &Run, report: &RunReport, monotonic: Duration) -> Verdict {
         let hints = self.runs.remove(&id).ok_or("a report of no run")?;
+        let was_lost = self.lost_runs.remove(&id);
         let destination = run.destination;
         let Some(ledger) = self.ledgers.get_mut(&destination) else { return Ok(()) };
         let (holds, policy) = (ledger.holds(), ledger.settings.retry);
@@ -195,7 +196,7 @@ impl Auditor {
         ledger.in_hand -= u32::try_from(run.messages.len()).unwrap_or(0);
         let is_unsent = |reading: &&Reading| matches!(reading, Reading::Untried | Reading::Filtered);
         ledger.meter.give_back(readings.iter().filter(is_unsent).count());
-        for reading in &readings {
+        for reading in readings.iter().filter(|_| !was_lost) {
             match reading {
                 Reading::Runaway => ledger.runaways += 1,
                 Reading::Untried => {}
@@ -204,8 +205,8 @@ impl Auditor {
                 }
             }
         }
-        ledger.is_stopped |=
-            ledger.runaways >= RUNAWAYS_MAX || matches!(report.stop, Some(Stop::Misconfigured(_)));
+        let is_wrong = !was_lost && matches!(report.stop, Some(Stop::Misconfigured(_)));
+        ledger.is_stopped |= ledger.runaways >= RUNAWAYS_MAX || is_wrong;
         let mut accepted = 0;
         for ((message, round), reading) in hints.into_iter().zip(readings) {
             self.suspects.remove(&(destination, message));

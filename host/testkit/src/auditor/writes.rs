@@ -144,7 +144,9 @@ impl Auditor {
                 result.settled
             ));
         }
-        if std::mem::take(&mut duty.is_unclear) {
+        if duty.is_unclear {
+            // Of a tenure that is over there may be more results.
+            duty.is_unclear = duty.was_lost && !is_final;
             duty.attempts = result.attempts.0;
             duty.is_over |= is_final;
             duty.is_finished |= is_final;

@@ -32,10 +32,12 @@ fn main() -> ExitCode {
             }
         }
     }
-    let Stats { steps, acknowledged, delivered, commits, deaths, power_losses, actions } = total;
+    let Stats { steps, acknowledged, delivered, commits, deaths, power_losses, actions, .. } = total;
+    let Stats { stored_elsewhere, locks_lost, takeovers, .. } = total;
     println!(
         "{} seeds in {:.1} s: {steps} steps, {acknowledged} acknowledged, {delivered} deliveries arrived, \
-         {commits} commits, {deaths} ends of the process, {power_losses} power losses, {actions} actions; \
+         {commits} commits, {deaths} ends of the process, {power_losses} power losses, {actions} actions, \
+         {stored_elsewhere} stored elsewhere, {locks_lost} locks lost, {takeovers} takeovers; \
          no rule broken",
         options.seeds,
         began.elapsed().as_secs_f64(),

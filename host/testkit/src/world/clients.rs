@@ -168,6 +168,7 @@ impl World {
         if self.rng.random_bool(rates.operator) {
             self.later(soon, Task::Operate);
         }
+        self.others_act(soon);
         if self.rng.random_bool(rates.clock_step) {
             self.step_clock();
         }

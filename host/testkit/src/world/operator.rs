@@ -115,7 +115,8 @@ impl World {
                 self.phase = Phase::Calm(self.monotonic);
                 self.receiver.is_calm = true;
                 self.store.set_full(false);
-                self.waiting.retain(|_, task| !matches!(task, Task::Die(_) | Task::Operate | Task::Room(_)));
+                self.waiting.retain(|_, task| !task.is_trouble());
+                self.later(Duration::from_secs(6), Task::GiveBack);
                 self.later(Duration::from_secs(1), Task::Settle);
             }
             Phase::Calm(since) if self.monotonic > since + DRAIN_MAX => {

@@ -1,9 +1,14 @@
 //! The store's side of the world: calls that take time, fail, or lose their answers.
 
 use futures::FutureExt;
+use portway_engine::status::OwnershipStatus;
 use portway_engine::{Event, Read, ReadId};
-use portway_model::{InterfaceId, Timestamp};
-use portway_store::{ErrorKind, Settled, Store, StoreError, Topology, WriteBatch, WriteOutcome};
+use portway_model::{GroupId, InterfaceId, Timestamp};
+use portway_store::memory::MemoryStore;
+use portway_store::{
+    Claimed, ErrorKind, Registered, ResultOutcome, Settled, Store, StoreError, Tenure, Topology, WriteBatch,
+    WriteOutcome,
+};
 use rand::RngExt;
 
 use super::{Step, Task, World};
@@ -15,6 +20,15 @@ enum Luck {
     Fails(ErrorKind),
     /// It is stored, and nobody knows.
     AnswerLost,
+}
+
+/// Owns every interface; none: another engine does.
+pub(super) fn claim(store: &MemoryStore, registered: &Registered) -> Option<Tenure> {
+    let groups: Vec<GroupId> = registered.interfaces.iter().map(|(id, _)| GroupId(id.0)).collect();
+    match super::now(store.claim(&groups, Timestamp(0))) {
+        Ok(Claimed::Owned(tenure)) => Some(tenure),
+        Ok(Claimed::Refused(_)) | Err(_) => None,
+    }
 }
 
 impl World {
@@ -77,7 +91,18 @@ impl World {
             && let Some((batch, _)) = self.in_hand.take()
         {
             self.auditor.told(&batch, outcome);
+            if self.is_lost_by(&batch, outcome) {
+                self.auditor.lost();
+            }
         }
+    }
+
+    /// A result of the tenure that the engine believes in does not count for it.
+    fn is_lost_by(&self, batch: &WriteBatch, outcome: &WriteOutcome) -> bool {
+        let ownership = self.core.as_ref().map(|core| core.status().ownership);
+        let Some(OwnershipStatus::Owner { epoch }) = ownership else { return false };
+        let mut pairs = batch.results.iter().zip(&outcome.results);
+        pairs.any(|(result, outcome)| *outcome == ResultOutcome::Disowned && result.epoch == epoch)
     }
 
     pub(super) fn find_mark(&mut self, mark: u64) {
@@ -99,6 +124,12 @@ impl World {
     pub(super) fn register(&mut self, topology: &Topology) {
         let answer = self.unless_faulty(|world| super::now(world.store.register(topology)));
         self.later_by_latency(Task::Engine(Event::Registered(answer)));
+    }
+
+    pub(super) fn claim(&mut self, groups: &[GroupId]) {
+        let now = self.now().wall;
+        let answer = self.unless_faulty(|world| super::now(world.store.claim(groups, now)));
+        self.later_by_latency(Task::Engine(Event::Claimed(answer)));
     }
 
     pub(super) fn prune(&mut self, what: (InterfaceId, Timestamp, Timestamp, u32)) -> Step {

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use portway_config::{Environment, Project};
 use portway_engine::status::CommitStatus;
-use portway_store::Store;
 use tempfile::TempDir;
 
 use super::figure::{Figure, flush_ms, round};

@@ -7,10 +7,11 @@ use bytes::Bytes;
 use portway_config::Project;
 use portway_engine::ports::Clock;
 use portway_model::{
-    AttemptNo, Attributes, DestinationId, Draft, Failure, GroupId, InterfaceId, Key, Lane, Round, Tier, code,
+    AttemptNo, Attributes, DestinationId, Draft, Epoch, Failure, GroupId, InterfaceId, Key, Lane, Round,
+    Tier, code,
 };
 use portway_store::{
-    DeliveryResult, Durability, MessageOutcome, NewDelivery, NewMessage, Settled, Store, WriteBatch,
+    Claimed, DeliveryResult, Durability, MessageOutcome, NewDelivery, NewMessage, Settled, Store, WriteBatch,
 };
 use portway_store_sqlite::{SqliteSettings, SqliteStore};
 
@@ -46,6 +47,10 @@ pub async fn prefill(project: &Project, what: &Prefill) -> Result<()> {
     std::fs::create_dir_all(folder)?;
     let store = SqliteStore::open(SqliteSettings::new(project.store.path.as_path())).await?;
     let registered = store.register(&topology(project)).await?;
+    let groups: Vec<GroupId> = registered.interfaces.iter().map(|(id, _)| GroupId(id.0)).collect();
+    let Claimed::Owned(tenure) = store.claim(&groups, SystemClock::new().now()).await? else {
+        anyhow::bail!("another engine has the store")
+    };
     let template = Template::new(what.body_bytes);
     let clock = SystemClock::new();
     let mut done = 0;
@@ -77,7 +82,7 @@ pub async fn prefill(project: &Project, what: &Prefill) -> Result<()> {
                 retries.then_some((outcome, target))
             });
         let results: Vec<DeliveryResult> =
-            stored.filter_map(|(outcome, target)| retry(outcome, target, &clock)).collect();
+            stored.filter_map(|(outcome, target)| retry((outcome, target), tenure.epoch, &clock)).collect();
         if !results.is_empty() {
             let batch =
                 WriteBatch { mark: u64::MAX - done, now: clock.now(), results, ..WriteBatch::default() };
@@ -127,8 +132,8 @@ fn message(
 }
 
 fn retry(
-    outcome: &MessageOutcome,
-    destination: DestinationId,
+    (outcome, destination): (&MessageOutcome, DestinationId),
+    epoch: Epoch,
     clock: &SystemClock,
 ) -> Option<DeliveryResult> {
     let MessageOutcome::Stored { id, .. } = outcome else {
@@ -139,6 +144,7 @@ fn retry(
         state: Vec::new(),
         destination,
         message: *id,
+        epoch,
         round: Round(0),
         attempts: AttemptNo(1),
         settled: Settled::Retry { due_at: clock.now() + FAR, failure },

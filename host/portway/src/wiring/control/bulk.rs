@@ -3,7 +3,7 @@
 use portway_admin::{ActionKind, BulkAction, ControlError, views};
 use portway_engine::ActError;
 use portway_model::{MessageId, code};
-use portway_store::{ActionOutcome, Store};
+use portway_store::ActionOutcome;
 
 use super::{EngineControl, chain, no_message, past, unavailable};
 

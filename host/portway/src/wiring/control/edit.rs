@@ -4,7 +4,6 @@ use portway_admin::{ControlError, ControlErrorKind, Edit, views};
 use portway_engine::Fate;
 use portway_engine::ports::Clock;
 use portway_model::{Draft, Key, code};
-use portway_store::Store;
 
 use super::{EngineControl, failed, no_message, unavailable};
 use crate::wiring::clock::SystemClock;

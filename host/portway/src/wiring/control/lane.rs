@@ -3,7 +3,6 @@
 use portway_admin::{ControlError, ControlErrorKind, Head, LaneAction};
 use portway_engine::status::BlockedLane;
 use portway_model::{DeliveryState, DestinationId, Lane, MessageId, code};
-use portway_store::Store;
 
 use super::{EngineControl, chain, failed, unavailable};
 

@@ -1,0 +1,133 @@
+//! Whether this engine runs the deliveries of its groups: it does while it owns them.
+//!
+//! An engine that owns nothing stores messages all the same, and asks again and again. When it lost
+//! what it owned, what was in hand ends and is stored; nothing new begins.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use portway_model::{Epoch, GroupId};
+use portway_store::{
+    Claimed, DeliveryResult, DestinationAction, News, Owner, ResultOutcome, StoreError, Tenure,
+};
+
+use super::{Core, Phase};
+use crate::event::Effect;
+use crate::fact::Fact;
+use crate::status::OwnershipStatus;
+
+/// Between two claims of an engine that owns nothing.
+const CLAIM_EVERY: Duration = Duration::from_secs(1);
+
+/// See the file.
+#[derive(Debug, Default)]
+pub(super) struct Ownership {
+    /// None: it owns nothing.
+    epoch: Option<Epoch>,
+    /// A claim is in hand.
+    is_asking: bool,
+    /// What was stored of destinations since that claim, which may not know it.
+    acted: Vec<DestinationAction>,
+    /// The next claim is not before.
+    ask_at: Duration,
+    /// Who owned groups when they were claimed last.
+    others: Vec<Owner>,
+}
+
+impl Ownership {
+    pub fn new(tenure: Option<&Tenure>) -> Self {
+        Ownership { epoch: tenure.map(|tenure| tenure.epoch), ..Ownership::default() }
+    }
+
+    pub fn is_owner(&self) -> bool {
+        self.epoch.is_some()
+    }
+
+    /// When there is something to ask.
+    pub fn wake_at(&self) -> Option<Duration> {
+        (!self.is_owner() && !self.is_asking).then_some(self.ask_at)
+    }
+
+    pub fn status(&self) -> OwnershipStatus {
+        match self.epoch {
+            Some(epoch) => OwnershipStatus::Owner { epoch },
+            None => OwnershipStatus::Standby { owners: self.others.clone() },
+        }
+    }
+}
+
+impl Core {
+    /// Asks for its groups, if it does not have them.
+    pub(super) fn ask_for_groups(&mut self) {
+        let is_due = self.ownership.wake_at().is_some_and(|at| at <= self.at.monotonic);
+        if is_due && self.phase == Phase::Running {
+            self.ownership.is_asking = true;
+            let groups: BTreeSet<GroupId> =
+                self.layout.interfaces().map(|interface| interface.group).collect();
+            self.out.push(Effect::Claim(groups.into_iter().collect()));
+        }
+    }
+
+    pub(super) fn claimed(&mut self, answer: Result<Claimed, StoreError>) {
+        self.ownership.is_asking = false;
+        let acted = std::mem::take(&mut self.ownership.acted);
+        self.ownership.ask_at = self.at.monotonic + CLAIM_EVERY;
+        match answer {
+            Ok(Claimed::Owned(tenure)) => {
+                self.own(tenure);
+                for action in acted {
+                    self.with_dispatcher(|dispatcher, ctx| dispatcher.acted_on_destination(action, ctx));
+                }
+            }
+            Ok(Claimed::Refused(owners)) => self.ownership.others = owners,
+            // What is wrong with the store is told where it is written to.
+            Err(_) => {}
+        }
+    }
+
+    /// An operator's word on a destination was stored.
+    pub(super) fn remember_while_asking(&mut self, action: &DestinationAction) {
+        if self.ownership.is_asking {
+            self.ownership.acted.push(action.clone());
+        }
+    }
+
+    /// Something happened in the store that this engine did not do.
+    pub(super) fn hear(&mut self, news: &News) {
+        match news {
+            News::Lost => self.lose(),
+            News::Elsewhere(groups) => self.read_again(|group| groups.contains(&group)),
+            News::Missed => self.read_again(|_| true),
+        }
+    }
+
+    /// Others stored messages: what waits for these groups is read again before anything is sent.
+    pub(super) fn read_again(&mut self, is_meant: impl Fn(GroupId) -> bool) {
+        if !self.ownership.is_owner() {
+            return;
+        }
+        let places = self.layout.places_of(is_meant);
+        self.with_dispatcher(|dispatcher, ctx| dispatcher.read_again(&places, ctx));
+    }
+
+    fn own(&mut self, mut tenure: Tenure) {
+        self.layout.set_pauses(std::mem::take(&mut tenure.pauses));
+        self.ownership.others.clear();
+        self.out.push(Effect::Note(Fact::Owns { epoch: tenure.epoch, unclean: tenure.unclean }));
+        self.ownership.epoch = Some(tenure.epoch);
+        self.with_dispatcher(|dispatcher, ctx| dispatcher.own(tenure, ctx));
+    }
+
+    /// A result of this tenure that does not count for it was not the first to know.
+    pub(super) fn tells_of_loss(&self, result: &DeliveryResult, outcome: &ResultOutcome) -> bool {
+        *outcome == ResultOutcome::Disowned && self.ownership.epoch == Some(result.epoch)
+    }
+
+    pub(super) fn lose(&mut self) {
+        if self.ownership.epoch.take().is_some() {
+            self.ownership.ask_at = self.at.monotonic;
+            self.dispatcher.lose();
+            self.out.push(Effect::Note(Fact::OwnsNoLonger));
+        }
+    }
+}
