@@ -26,6 +26,9 @@ pub trait Control: Send + Sync + 'static {
     /// Its bytes as received; none: there is no such message, or its body was removed.
     async fn get_body(&self, id: MessageId) -> Result<Option<Bytes>, ControlError>;
 
+    /// The bytes that the sender of a destination was given.
+    async fn get_output(&self, id: MessageId, destination: &str) -> Result<Bytes, ControlError>;
+
     /// Does something to a message's deliveries, and records it.
     async fn act(&self, action: Action) -> Result<views::ActionDone, ControlError>;
 

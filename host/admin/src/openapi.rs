@@ -144,6 +144,15 @@ const OPERATIONS: &[Operation] = &[
         ..NO_OPERATION
     },
     Operation {
+        path: "/api/v1/messages/{id}/outputs/{name}",
+        id: "getOutput",
+        summary: "The bytes that the sender of a destination was given",
+        description: "Where the destination has `save_output = true`.",
+        answer: Answer::Raw("application/octet-stream"),
+        errors: &[404, 422, 503],
+        ..NO_OPERATION
+    },
+    Operation {
         method: "post",
         path: "/api/v1/messages/{id}/resend",
         id: "resendMessage",

@@ -204,6 +204,8 @@ codes! {
     NO_MESSAGE = "no-message";
     /// The message's body was removed.
     NO_BODY = "no-body";
+    /// Nothing that was given to a sender was kept.
+    NO_OUTPUT = "no-output";
     /// No interface has this name.
     NO_INTERFACE = "no-interface";
     /// The interface has no destination of this name.

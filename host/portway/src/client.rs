@@ -174,6 +174,10 @@ impl Client {
         self.send(Method::GET, &format!("/api/v1/messages/{id}/body"), Bytes::new()).await
     }
 
+    pub async fn get_output(&self, id: MessageId, destination: &str) -> Result<Bytes, ClientError> {
+        self.send(Method::GET, &format!("/api/v1/messages/{id}/outputs/{destination}"), Bytes::new()).await
+    }
+
     /// `verb` is `resend` or `dismiss`.
     pub async fn act(
         &self,

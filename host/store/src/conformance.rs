@@ -72,6 +72,8 @@ macro_rules! conformance_cases {
                 routes_of_a_stale_result_are_not_stored
                 large_routes_are_stored_or_leave_nothing
                 failed_attempts_are_recorded
+                what_a_sender_was_given_is_kept
+                what_the_sender_of_a_quarantined_message_was_given_is_kept
                 a_large_batch_of_mixed_results_is_stored;
             order:
                 destinations_with_work_are_those_with_pending_deliveries

@@ -17,7 +17,7 @@ pub use error::{ErrorKind, StoreError};
 pub use numbers::Numbers;
 pub use read::{
     ActionView, AttemptView, DeliveryView, DestinationActionView, LaneHead, ListMessages, ListStateKeys,
-    MessageView, Page, Pause, Pending, QueueView, StoredMessage,
+    MessageView, OutputBody, OutputView, Page, Pause, Pending, QueueView, StoredMessage,
 };
 pub use store::{Maintenance, Registered, Registration, Store, Topology};
 pub use write::{

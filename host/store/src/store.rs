@@ -9,7 +9,8 @@ use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Timestamp};
 
 use crate::{
     ActionView, AttemptView, DeliveryView, DestinationActionView, LaneHead, ListMessages, ListStateKeys,
-    MessageView, Page, Pause, Pending, QueueView, StoreError, StoredMessage, WriteBatch, WriteOutcome,
+    MessageView, OutputView, Page, Pause, Pending, QueueView, StoreError, StoredMessage, WriteBatch,
+    WriteOutcome,
 };
 
 /// The interfaces and destinations a project has now, by name.
@@ -131,6 +132,16 @@ pub trait Store: Send + Sync + 'static {
 
     /// Its recorded attempts, in order.
     async fn list_attempts(&self, id: MessageId) -> Result<Vec<AttemptView>, StoreError>;
+
+    /// What its senders were given, by destination, where that is kept.
+    async fn list_outputs(&self, id: MessageId) -> Result<Vec<OutputView>, StoreError>;
+
+    /// The bytes that are kept of an output; none where there are none.
+    async fn load_output(
+        &self,
+        id: MessageId,
+        destination: DestinationId,
+    ) -> Result<Option<Bytes>, StoreError>;
 
     /// What operators did to it, in order.
     async fn list_actions(&self, id: MessageId) -> Result<Vec<ActionView>, StoreError>;

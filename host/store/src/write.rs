@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use portway_model::{
     Answer, AttemptNo, DeliveryState, DestinationId, Draft, Failure, GroupId, InterfaceId, Lane, MessageId,
-    Round, StateWrite, Term, Tier, Timestamp,
+    Round, SavedOutput, StateWrite, Term, Tier, Timestamp,
 };
 
 /// What has to be on disk when a write returns.
@@ -137,6 +137,8 @@ pub struct DeliveryResult {
     /// What its plugins keep from now on, stored where the result counts. Only what was sent or
     /// filtered has any: of everything else nothing may stay.
     pub state: Vec<StateWrite>,
+    /// What the sender was given, where that is kept: it replaces what was kept before.
+    pub output: Option<Box<SavedOutput>>,
 }
 
 /// When an attempt ran.

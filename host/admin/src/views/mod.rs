@@ -10,7 +10,7 @@ pub(crate) mod words;
 pub use destination::{DestinationActionDone, DestinationActionRecord, Pause};
 pub use message::{
     ActionDone, ActionRecord, Attempt, Backup, BulkDone, BulkItem, Delivery, Edited, Message, MessageDetail,
-    MessagePage,
+    MessagePage, Output,
 };
 pub use status::{
     BlockedLane, Commits, Count, DeliveryCounts, DeliveryLatency, Destination, DestinationState, Drain,

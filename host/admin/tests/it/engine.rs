@@ -210,6 +210,7 @@ impl Control for Engine {
             attributes: vec![("hl7.type".into(), "ORU^R01".into())],
             deliveries: vec![delivery],
             attempts: Vec::new(),
+            outputs: Vec::new(),
             actions: Vec::new(),
             edits: Vec::new(),
         }))
@@ -217,6 +218,11 @@ impl Control for Engine {
 
     async fn get_body(&self, id: MessageId) -> Result<Option<Bytes>, ControlError> {
         Ok((id == MessageId(42)).then(|| Bytes::from_static(b"a\rb\0c")))
+    }
+
+    async fn get_output(&self, id: MessageId, destination: &str) -> Result<Bytes, ControlError> {
+        let none = || ControlError::new(ControlErrorKind::NotFound, "no-output", "nothing was kept");
+        (id == MessageId(42) && destination == "api").then(|| Bytes::from_static(b"made")).ok_or_else(none)
     }
 
     async fn act(&self, action: Action) -> Result<views::ActionDone, ControlError> {

@@ -62,6 +62,9 @@ async fn messages_are_listed_shown_and_handed_out() {
     let (code, head, body) = api.send("GET /api/v1/messages/42/body", "").await;
     assert_eq!((code, body.as_str()), (200, "a\rb\0c"));
     assert!(head.contains("content-type: application/octet-stream") && head.contains("nosniff"), "{head}");
+    let (code, _, body) = api.send("GET /api/v1/messages/42/outputs/api", "").await;
+    assert_eq!((code, body.as_str()), (200, "made"));
+    assert_eq!(api.send("GET /api/v1/messages/42/outputs/none", "").await.0, 404);
     let (code, _, body) = api.send("GET /api/v1/refusals", "").await;
     assert_eq!((code, parse::<Vec<views::Refused>>(&body).len()), (200, 1));
     api.stop().await;

@@ -25,6 +25,9 @@ mod current;
 mod edit;
 mod lane;
 
+mod outputs;
+
+use outputs::output;
 use super::clock::SystemClock;
 use super::latency::LatencyCounts;
 use super::names::Names;
@@ -273,13 +276,16 @@ impl Control for EngineControl {
         let attempts = self.store.list_attempts(id).await.map_err(unavailable)?;
         let actions = self.store.list_actions(id).await.map_err(unavailable)?;
         let name = |id| self.names.destination_name(id);
+        let outputs = self.store.list_outputs(id).await.map_err(unavailable)?;
         Ok(Some(views::MessageDetail {
             attributes: view.attributes.pairs().to_vec(),
+        let body_bytes = view.body_bytes;
             message: self.message(view),
             deliveries: deliveries.into_iter().map(|one| delivery(name(one.destination), one)).collect(),
             attempts: attempts.into_iter().map(|one| attempt(name(one.destination), one)).collect(),
             actions: actions.into_iter().map(|one| action_record(one.destination.map(name), one)).collect(),
             edits: self.store.list_edits(id).await.map_err(unavailable)?,
+            outputs: outputs.into_iter().map(|one| output(name(one.destination), body_bytes, one)).collect(),
         }))
     }
 
@@ -290,6 +296,10 @@ impl Control for EngineControl {
 
     async fn act(&self, action: Action) -> Result<views::ActionDone, ControlError> {
         let view = self.store.get_message(action.message).await.map_err(unavailable)?;
+    async fn get_output(&self, id: MessageId, destination: &str) -> Result<Bytes, ControlError> {
+        self.load_output(id, destination).await
+    }
+
         let view = view.ok_or_else(|| no_message(action.message))?;
         let interface = self.names.interface_name(view.interface);
         let destination =

@@ -131,6 +131,16 @@ impl Control for Engine {
                 outcome: "quarantined".into(),
                 text: "http-400: no such patient".into(),
             }],
+            outputs: vec![views::Output {
+                destination: "api".into(),
+                round: 0,
+                attempt: 1,
+                saved_at: time(2_000),
+                key: None,
+                attributes: Vec::new(),
+                body: "kept".into(),
+                body_bytes: 4,
+            }],
             actions: vec![views::ActionRecord {
                 at: time(3_000),
                 destination: None,
@@ -141,6 +151,10 @@ impl Control for Engine {
             edits: vec![MessageId(9)],
         };
         Ok((id == MessageId(7)).then_some(detail))
+    }
+
+    async fn get_output(&self, _: MessageId, _: &str) -> Result<Bytes, ControlError> {
+        Ok(Bytes::from_static(b"made"))
     }
 
     async fn get_body(&self, id: MessageId) -> Result<Option<Bytes>, ControlError> {
@@ -233,6 +247,7 @@ async fn a_message_is_shown_with_all_that_is_known_of_it() {
               hl7.type: ORU^R01
               → api: quarantined (1 attempt, round 1) at 1970-01-01T00:00:04.000Z: http-400: \u{1b}[2Jno such patient
                   1970-01-01T00:00:02.000Z attempt 0.1: quarantined after 5 ms: http-400: no such patient
+                  given to the sender for attempt 0.1: 4 B: `portway message show 7 --output api`
               1970-01-01T00:00:03.000Z resend by ann at every destination: patient added
         "#]],
     );
@@ -253,6 +268,8 @@ async fn a_body_is_written_byte_for_byte() {
     assert_eq!(client.get_body(MessageId(7)).await.unwrap().as_ref(), b"MSH|\rPID|\xff\r");
     let (_, stdout, _) = running.portway(&["message", "show", "7", "--body"]).await;
     assert_eq!(stdout, "MSH|\rPID|\u{fffd}\r");
+    let (_, stdout, _) = running.portway(&["message", "show", "7", "--output", "api"]).await;
+    assert_eq!(stdout, "made");
 }
 
 #[tokio::test]

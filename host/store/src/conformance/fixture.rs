@@ -155,6 +155,7 @@ impl Fixture {
             settled,
             attempted,
             state: Vec::new(),
+            output: None,
         }
     }
 

@@ -53,6 +53,10 @@ impl Control for CurrentControl {
         self.now().get_body(id).await
     }
 
+    async fn get_output(&self, id: MessageId, destination: &str) -> Result<Bytes, ControlError> {
+        self.now().get_output(id, destination).await
+    }
+
     async fn act(&self, action: Action) -> Result<views::ActionDone, ControlError> {
         self.now().act(action).await
     }
