@@ -23,11 +23,12 @@ use portway_store_sqlite::SqliteStore;
 mod bulk;
 mod current;
 mod edit;
+mod held;
 mod lane;
-
 mod outputs;
 
 use outputs::output;
+
 use super::clock::SystemClock;
 use super::latency::LatencyCounts;
 use super::names::Names;
@@ -209,7 +210,8 @@ impl Control for EngineControl {
     }
 
     async fn status(&self) -> Result<views::Status, ControlError> {
-        let engine = self.engine.status().await.map_err(|error| failed(code::ENGINE, chain(&error)))?;
+        let mut engine = self.engine.status().await.map_err(|error| failed(code::ENGINE, chain(&error)))?;
+        self.tell_held(&mut engine).await?;
         let queues = self.store.list_queues().await.map_err(unavailable)?;
         let queues: HashMap<_, _> = queues.into_iter().map(|queue| (queue.destination, queue)).collect();
         let pairs = self.project.interfaces.iter().zip(&self.parts);
@@ -274,18 +276,18 @@ impl Control for EngineControl {
         };
         let deliveries = self.store.list_deliveries(id).await.map_err(unavailable)?;
         let attempts = self.store.list_attempts(id).await.map_err(unavailable)?;
+        let outputs = self.store.list_outputs(id).await.map_err(unavailable)?;
         let actions = self.store.list_actions(id).await.map_err(unavailable)?;
         let name = |id| self.names.destination_name(id);
-        let outputs = self.store.list_outputs(id).await.map_err(unavailable)?;
+        let body_bytes = view.body_bytes;
         Ok(Some(views::MessageDetail {
             attributes: view.attributes.pairs().to_vec(),
-        let body_bytes = view.body_bytes;
             message: self.message(view),
             deliveries: deliveries.into_iter().map(|one| delivery(name(one.destination), one)).collect(),
             attempts: attempts.into_iter().map(|one| attempt(name(one.destination), one)).collect(),
+            outputs: outputs.into_iter().map(|one| output(name(one.destination), body_bytes, one)).collect(),
             actions: actions.into_iter().map(|one| action_record(one.destination.map(name), one)).collect(),
             edits: self.store.list_edits(id).await.map_err(unavailable)?,
-            outputs: outputs.into_iter().map(|one| output(name(one.destination), body_bytes, one)).collect(),
         }))
     }
 
@@ -294,12 +296,12 @@ impl Control for EngineControl {
         Ok(messages.into_iter().next().map(|message| message.body))
     }
 
-    async fn act(&self, action: Action) -> Result<views::ActionDone, ControlError> {
-        let view = self.store.get_message(action.message).await.map_err(unavailable)?;
     async fn get_output(&self, id: MessageId, destination: &str) -> Result<Bytes, ControlError> {
         self.load_output(id, destination).await
     }
 
+    async fn act(&self, action: Action) -> Result<views::ActionDone, ControlError> {
+        let view = self.store.get_message(action.message).await.map_err(unavailable)?;
         let view = view.ok_or_else(|| no_message(action.message))?;
         let interface = self.names.interface_name(view.interface);
         let destination =
