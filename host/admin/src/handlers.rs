@@ -67,6 +67,9 @@ pub(crate) fn router(
         .route("/api/v1/destinations/{interface}/{name}/lanes/skip", post(destination::skip))
         .route("/api/v1/destinations/{interface}/{name}/lanes/retry", post(destination::retry))
         .route("/api/v1/destinations/{interface}/{name}/actions", get(destination::list_actions))
+        .route("/api/v1/destinations/{interface}/{name}/state", get(destination::list_state))
+        .route("/api/v1/destinations/{interface}/{name}/state/value", get(destination::get_state))
+        .route("/api/v1/destinations/{interface}/{name}/state/remove", post(destination::remove_state))
         .route("/api/v1/drain", post(drain).delete(cancel_drain))
         .route("/api/v1/backup", post(backup))
         .fallback(async || {

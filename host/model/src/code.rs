@@ -214,6 +214,8 @@ codes! {
     NOTHING_FITS = "nothing-fits";
     /// An action was not recorded.
     NOT_DONE = "not-done";
+    /// A plugin keeps no such value.
+    NO_STATE = "no-state";
     /// The copy of the store was not made.
     BACKUP = "backup";
     /// The Host header is not this engine's.

@@ -234,6 +234,42 @@ impl Client {
         self.post(&format!("{}/lanes/{verb}", slot.path()), lane).await
     }
 
+    pub async fn list_state(
+        &self,
+        slot: &Slot,
+        list: &params::ListState,
+    ) -> Result<views::StatePage, ClientError> {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.append_pair("prefix", &list.prefix).append_pair("limit", &list.limit.to_string());
+        for (name, value) in [("space", &list.space), ("after", &list.after)] {
+            if let Some(value) = value {
+                query.append_pair(name, value);
+            }
+        }
+        self.get(&format!("{}/state?{}", slot.path(), query.finish())).await
+    }
+
+    pub async fn get_state(
+        &self,
+        slot: &Slot,
+        state: &params::GetState,
+    ) -> Result<views::StateValue, ClientError> {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.append_pair("key", &state.key);
+        if let Some(space) = &state.space {
+            query.append_pair("space", space);
+        }
+        self.get(&format!("{}/state/value?{}", slot.path(), query.finish())).await
+    }
+
+    pub async fn remove_state(
+        &self,
+        slot: &Slot,
+        remove: &params::RemoveState,
+    ) -> Result<views::StateRemoved, ClientError> {
+        self.post(&format!("{}/state/remove", slot.path()), remove).await
+    }
+
     pub async fn list_destination_actions(
         &self,
         slot: &Slot,

@@ -121,7 +121,8 @@ macro_rules! conformance_cases {
                 state_of_a_stale_result_is_not_stored
                 state_outside_its_limits_or_of_what_failed_is_refused
                 keys_of_state_are_listed_in_byte_order
-                state_outlives_the_process_and_the_messages_it_came_with;
+                state_outlives_the_process_and_the_messages_it_came_with
+                an_operator_removes_one_value_and_a_pause_stays;
             keeping:
                 numbers_are_never_given_twice
                 registering_names_the_same_again_changes_nothing

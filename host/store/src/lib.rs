@@ -23,5 +23,5 @@ pub use store::{Maintenance, Registered, Registration, Store, Topology};
 pub use write::{
     Action, ActionKind, ActionOutcome, Attempted, DedupeWindow, DeliveryResult, DestinationAction,
     DestinationActionKind, Durability, Edited, MessageOutcome, NewDelivery, NewMessage, Origin, OriginKind,
-    ResultOutcome, Settled, SourceCursor, Suspect, WriteBatch, WriteOutcome,
+    ResultOutcome, Settled, SourceCursor, StateKey, Suspect, WriteBatch, WriteOutcome,
 };

@@ -2,6 +2,7 @@
 
 mod destination;
 mod message;
+mod state;
 mod status;
 mod stream;
 mod time;
@@ -12,6 +13,7 @@ pub use message::{
     ActionDone, ActionRecord, Attempt, Backup, BulkDone, BulkItem, Delivery, Edited, Message, MessageDetail,
     MessagePage, Output,
 };
+pub use state::{StateKey, StatePage, StateRemoved, StateValue};
 pub use status::{
     BlockedLane, Commits, Count, DeliveryCounts, DeliveryLatency, Destination, DestinationState, Drain,
     Draining, Engine, EngineState, Health, Intake, Interface, Items, Listener, Memory, Notice, Plugin,

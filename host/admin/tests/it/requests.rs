@@ -71,6 +71,26 @@ async fn messages_are_listed_shown_and_handed_out() {
 }
 
 #[tokio::test]
+async fn what_plugins_keep_is_listed_shown_and_removed() {
+    let api = Api::start().await;
+    let path = "/api/v1/destinations/lab/api/state";
+    let (code, _, body) = api.send(&format!("GET {path}?prefix=m"), "").await;
+    assert_eq!((code, parse::<views::StatePage>(&body).keys[0].key.as_str()), (200, "m1"));
+    let (code, _, body) = api.send(&format!("GET {path}/value?key=a%2Fb&space=own"), "").await;
+    let value = parse::<views::StateValue>(&body);
+    assert_eq!((code, value.space.as_str(), value.key.as_str()), (200, "own", "a/b"));
+    for bad in ["?limit=0", "?limit=501", "?after=a", "?x=1", "/value"] {
+        assert_eq!(api.send(&format!("GET {path}{bad}"), "").await.0, 422, "{bad}");
+    }
+    let remove = format!("POST {path}/remove");
+    assert_eq!(api.send(&remove, r#"{"key":"n"}"#).await.0, 422, "it needs a reason");
+    assert_eq!(api.send(&remove, r#"{"reason":"r"}"#).await.0, 422, "it needs a key");
+    let (code, _, body) = api.send(&remove, r#"{"key":"n","reason":"r","author":"ann"}"#).await;
+    assert_eq!((code, parse::<views::StateRemoved>(&body).key.as_str()), (200, "n"));
+    api.stop().await;
+}
+
+#[tokio::test]
 async fn actions_reach_the_engine_with_author_and_reason() {
     let api = Api::start().await;
     let act = r#"{"destination":"api","reason":"fixed","author":"ann"}"#;

@@ -18,6 +18,7 @@ pub mod schema;
 pub mod secrets;
 mod show;
 pub mod sink;
+pub mod state;
 pub mod status;
 pub mod test;
 pub mod try_message;
@@ -51,6 +52,7 @@ pub async fn dispatch(command: Command, output: &mut Output, judge: impl AsyncFn
         Command::Status(args) => status::run(args, output).await,
         Command::Message(args) => message::run(args, output).await,
         Command::Destination(args) => destination::run(args, output).await,
+        Command::State(args) => state::run(args, output).await,
         Command::Resume(args) => resume::run(args, output).await,
         Command::Lane(args) => lane::run(args, output).await,
         Command::Drain(args) => drain::run(args, output).await,

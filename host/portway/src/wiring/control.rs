@@ -11,7 +11,7 @@ use bytes::Bytes;
 use portway_admin::views::{self, Time};
 use portway_admin::{
     Action, ActionKind, BulkAction, Control, ControlError, ControlErrorKind, DestinationAction,
-    DestinationActionKind, DrainOrder, Edit, LaneAction, LaneActionKind, params,
+    DestinationActionKind, DrainOrder, Edit, LaneAction, LaneActionKind, RemoveState, params,
 };
 use portway_config::{DestinationSettings, InterfaceSettings, Project};
 use portway_engine::ports::Clock;
@@ -26,6 +26,7 @@ mod edit;
 mod held;
 mod lane;
 mod outputs;
+mod state;
 
 use outputs::output;
 
@@ -372,6 +373,28 @@ impl Control for EngineControl {
             reason: action.reason,
         })
         .await
+    }
+
+    async fn list_state(
+        &self,
+        interface: &str,
+        destination: &str,
+        list: params::ListState,
+    ) -> Result<views::StatePage, ControlError> {
+        self.list_plugin_state(interface, destination, list).await
+    }
+
+    async fn get_state(
+        &self,
+        interface: &str,
+        destination: &str,
+        state: params::GetState,
+    ) -> Result<views::StateValue, ControlError> {
+        self.get_plugin_state(interface, destination, state).await
+    }
+
+    async fn remove_state(&self, remove: RemoveState) -> Result<views::StateRemoved, ControlError> {
+        self.remove_plugin_state(remove).await
     }
 
     async fn list_destination_actions(

@@ -14,7 +14,7 @@ use portway::output::{Exit, Format, Output};
 use portway_admin::views::{self, Time};
 use portway_admin::{
     Action, AdminServer, AdminSettings, BulkAction, Control, ControlError, ControlErrorKind,
-    DestinationAction, DrainOrder, Edit, LaneAction, params,
+    DestinationAction, DrainOrder, Edit, LaneAction, RemoveState, params,
 };
 use portway_model::{DeliveryState, MessageId, MessageStatus, Timestamp};
 
@@ -174,6 +174,34 @@ impl Control for Engine {
         Ok(())
     }
 
+    async fn list_state(
+        &self,
+        _: &str,
+        _: &str,
+        list: params::ListState,
+    ) -> Result<views::StatePage, ControlError> {
+        let space = list.space.unwrap_or_else(|| "counter".into());
+        let key = views::StateKey { space, key: format!("{}1", list.prefix) };
+        Ok(views::StatePage { keys: vec![key.clone()], next: Some(key) })
+    }
+
+    async fn get_state(
+        &self,
+        _: &str,
+        _: &str,
+        state: params::GetState,
+    ) -> Result<views::StateValue, ControlError> {
+        let space = state.space.unwrap_or_else(|| "counter".into());
+        let (value, encoding) = ("YQBi".into(), "base64".into());
+        Ok(views::StateValue { space, key: state.key, bytes: 3, value, encoding })
+    }
+
+    async fn remove_state(&self, remove: RemoveState) -> Result<views::StateRemoved, ControlError> {
+        let RemoveState { interface, destination, space, key, .. } = remove;
+        let space = space.unwrap_or_else(|| "counter".into());
+        Ok(views::StateRemoved { interface, destination, space, key })
+    }
+
     async fn list_destination_actions(
         &self,
         _: &str,
@@ -270,6 +298,22 @@ async fn a_body_is_written_byte_for_byte() {
     assert_eq!(stdout, "MSH|\rPID|\u{fffd}\r");
     let (_, stdout, _) = running.portway(&["message", "show", "7", "--output", "api"]).await;
     assert_eq!(stdout, "made");
+}
+
+#[tokio::test]
+async fn a_value_that_a_plugin_keeps_is_written_byte_for_byte() {
+    let running = Running::start().await;
+    let (_, stdout, _) = running.portway(&["state", "show", "lab/api", "n"]).await;
+    assert_eq!(stdout, "a\0b");
+    let (_, stdout, stderr) = running.portway(&["state", "list", "lab/api", "--prefix", "m"]).await;
+    check(
+        &stdout,
+        expect![[r#"
+            SPACE    KEY
+            counter  m1
+        "#]],
+    );
+    assert!(stderr.contains("`--space counter --after m1` shows them"), "{stderr}");
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use portway_store::memory::MemoryStore;
 use portway_store::{
     Action, ActionKind, Attempted, DedupeWindow, DeliveryResult, DestinationAction, DestinationActionKind,
     Durability, Edited, ListMessages, ListStateKeys, NewDelivery, NewMessage, Origin, OriginKind,
-    Registration, Settled, SourceCursor, Store, Suspect, Topology, WriteBatch,
+    Registration, Settled, SourceCursor, StateKey, Store, Suspect, Topology, WriteBatch,
 };
 
 use crate::harness::{Folder, NOW, message};
@@ -156,7 +156,14 @@ fn batch(dice: &mut Dice, mark: u64, last: u64, now: Timestamp) -> WriteBatch {
     };
     let on_destination = |dice: &mut Dice| DestinationAction {
         destination: DestinationId(1 + dice.below(DESTINATIONS) as u32),
-        kind: if dice.one_in(2) { DestinationActionKind::Pause } else { DestinationActionKind::Resume },
+        kind: match dice.below(3) {
+            0 => DestinationActionKind::Pause,
+            1 => DestinationActionKind::Resume,
+            _ => {
+                let key = dice.below(9).to_string();
+                DestinationActionKind::RemoveState(StateKey { space: "puppet".into(), key })
+            }
+        },
         author: "ann".into(),
         reason: format!("reason {}", dice.below(9)),
     };
