@@ -31,6 +31,7 @@ use portway_config::{Draft, EncryptedError};
 use crate::cli::Command;
 use crate::client::ClientError;
 use crate::output::{Exit, Output};
+use crate::traffic::{GenerateError, ReceiveError};
 use crate::wiring::catalog::FindError;
 use crate::wiring::{AssembleError, StartError};
 
@@ -99,6 +100,12 @@ fn explain(error: &anyhow::Error) -> (Option<String>, Option<&'static str>) {
     }
     if let Some(error) = error.downcast_ref::<EncryptedError>() {
         return (error.hint().map(str::to_owned), Some(error.code()));
+    }
+    if let Some(error) = error.downcast_ref::<ReceiveError>() {
+        return (None, Some(error.code()));
+    }
+    if let Some(error) = error.downcast_ref::<GenerateError>() {
+        return (None, Some(error.code()));
     }
     match error.downcast_ref::<FindError>() {
         Some(error) => (error.hint(), Some(error.code())),

@@ -301,6 +301,16 @@ async fn a_body_is_written_byte_for_byte() {
 }
 
 #[tokio::test]
+async fn what_keeps_traffic_from_starting_has_a_page() {
+    let (exit, _, stderr) = portway(&["gen", "--keys", "1", "--connections", "2"]).await;
+    assert!(exit == Exit::Failed && stderr.contains("`portway explain too-few-keys`"), "{stderr}");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (exit, _, stderr) = portway(&["sink", "--listen", &address]).await;
+    assert!(exit == Exit::Failed && stderr.contains("`portway explain cannot-listen`"), "{stderr}");
+}
+
+#[tokio::test]
 async fn a_value_that_a_plugin_keeps_is_written_byte_for_byte() {
     let running = Running::start().await;
     let (_, stdout, _) = running.portway(&["state", "show", "lab/api", "n"]).await;
