@@ -142,14 +142,34 @@ impl Response {
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HttpError {
+    /// Not granted; nothing was sent.
     Denied(String),
+    /// The request was begun and the time has passed: it may have arrived.
     Timeout,
+    /// There is no connection: nothing was sent, and it would be the same with any other request.
     Unreachable(String),
-    /// The answer is longer than the grant allows.
+    /// The answer is longer than the grant allows; the request has arrived.
     TooLarge,
     /// The request cannot be made.
     Invalid(String),
+    /// The connection ended before the answer, or what came is not HTTP: it may have arrived.
     Other(String),
+}
+
+impl HttpError {
+    /// What it means for the message that was asked about: a server that is away and a grant that is
+    /// missing are no message's fault, no answer in time may be, and is tried again.
+    pub fn into_problem(self) -> Problem {
+        let text = self.to_string();
+        match self {
+            HttpError::Unreachable(_) => Trouble::unavailable("unreachable", text).into(),
+            HttpError::Denied(_) => Trouble::misconfigured("denied", text).into(),
+            HttpError::Timeout => Problem::retry("timeout", text),
+            HttpError::Other(_) => Problem::retry("no-answer", text),
+            HttpError::Invalid(_) => Problem::quarantine("invalid-request", text),
+            HttpError::TooLarge => Problem::quarantine("answer-too-large", text),
+        }
+    }
 }
 
 impl std::fmt::Display for HttpError {

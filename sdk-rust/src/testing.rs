@@ -26,7 +26,6 @@ pub use case::{Case, describe_sends, describe_transforms};
 pub use http::HttpHost;
 pub use poll::PollHost;
 pub use secret::{fail_secrets, grant_reveal, grant_sign};
-pub use sending::connect_error;
 pub use state::{fail_state, grant_state, state};
 pub use stored::Stored;
 

@@ -26,6 +26,9 @@ pub trait Control: Send + Sync + 'static {
     /// Its bytes as received; none: there is no such message, or its body was removed.
     async fn get_body(&self, id: MessageId) -> Result<Option<Bytes>, ControlError>;
 
+    /// The bytes that the sender of a destination was given.
+    async fn get_output(&self, id: MessageId, destination: &str) -> Result<Bytes, ControlError>;
+
     /// Does something to a message's deliveries, and records it.
     async fn act(&self, action: Action) -> Result<views::ActionDone, ControlError>;
 
@@ -40,6 +43,25 @@ pub trait Control: Send + Sync + 'static {
 
     /// Does something to the head of a lane that is blocked, and records it.
     async fn act_on_lane(&self, action: LaneAction) -> Result<views::ActionDone, ControlError>;
+
+    /// What plugins keep for a destination.
+    async fn list_state(
+        &self,
+        interface: &str,
+        destination: &str,
+        list: params::ListState,
+    ) -> Result<views::StatePage, ControlError>;
+
+    /// One value that a plugin keeps for a destination.
+    async fn get_state(
+        &self,
+        interface: &str,
+        destination: &str,
+        state: params::GetState,
+    ) -> Result<views::StateValue, ControlError>;
+
+    /// Removes such a value, and records it.
+    async fn remove_state(&self, remove: RemoveState) -> Result<views::StateRemoved, ControlError>;
 
     /// What operators did to a destination, newest first.
     async fn list_destination_actions(
@@ -118,6 +140,20 @@ pub struct DestinationAction {
 pub enum DestinationActionKind {
     Pause,
     Resume,
+}
+
+/// A value that a plugin keeps for a destination is to be removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoveState {
+    pub interface: String,
+    pub destination: String,
+    /// None: the only use of a plugin there that keeps something.
+    pub space: Option<String>,
+    pub key: String,
+    /// Who asked, for the record.
+    pub author: String,
+    /// Why, for the record.
+    pub reason: String,
 }
 
 /// What an operator asks for the head of a lane.

@@ -13,10 +13,11 @@ use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use bytes::Bytes;
 use http::{StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use portway_model::{MessageId, code};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::error::ApiError;
 use crate::guard::{Guard, guard};
@@ -57,6 +58,7 @@ pub(crate) fn router(
         .route("/api/v1/messages/dismiss", post(bulk::dismiss))
         .route("/api/v1/messages/{id}", get(get_message))
         .route("/api/v1/messages/{id}/body", get(get_body))
+        .route("/api/v1/messages/{id}/outputs/{name}", get(get_output))
         .route("/api/v1/messages/{id}/edit", post(edit::edit).layer(DefaultBodyLimit::max(message_bytes_max)))
         .route("/api/v1/messages/{id}/resend", post(resend))
         .route("/api/v1/messages/{id}/dismiss", post(dismiss))
@@ -65,6 +67,9 @@ pub(crate) fn router(
         .route("/api/v1/destinations/{interface}/{name}/lanes/skip", post(destination::skip))
         .route("/api/v1/destinations/{interface}/{name}/lanes/retry", post(destination::retry))
         .route("/api/v1/destinations/{interface}/{name}/actions", get(destination::list_actions))
+        .route("/api/v1/destinations/{interface}/{name}/state", get(destination::list_state))
+        .route("/api/v1/destinations/{interface}/{name}/state/value", get(destination::get_state))
+        .route("/api/v1/destinations/{interface}/{name}/state/remove", post(destination::remove_state))
         .route("/api/v1/drain", post(drain).delete(cancel_drain))
         .route("/api/v1/backup", post(backup))
         .fallback(async || {
@@ -148,14 +153,32 @@ async fn get_body(
     id: Result<Path<MessageId>, PathRejection>,
 ) -> Result<Response, ApiError> {
     let id = message_id(id)?;
-    let permit = api.bodies.clone().try_acquire_owned().map_err(|_| {
+    let permit = permit(&api)?;
+    let bytes = api.control.get_body(id).await?.ok_or_else(|| ApiError::no_message(id))?;
+    Ok(raw(bytes, permit))
+}
+
+async fn get_output(
+    State(api): State<Api>,
+    path: Result<Path<(MessageId, String)>, PathRejection>,
+) -> Result<Response, ApiError> {
+    let Path((id, destination)) = path.map_err(|_| ApiError::invalid("a message's id is a number"))?;
+    let permit = permit(&api)?;
+    Ok(raw(api.control.get_output(id, &destination).await?, permit))
+}
+
+/// Bodies may be large: only so many are on their way at once.
+fn permit(api: &Api) -> Result<OwnedSemaphorePermit, ApiError> {
+    api.bodies.clone().try_acquire_owned().map_err(|_| {
         ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
             code::BUSY,
             "other message bodies are on their way; ask again",
         )
-    })?;
-    let bytes = api.control.get_body(id).await?.ok_or_else(|| ApiError::no_message(id))?;
+    })
+}
+
+fn raw(bytes: Bytes, permit: OwnedSemaphorePermit) -> Response {
     let head = [
         (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
         (header::CONTENT_LENGTH, bytes.len().to_string()),
@@ -165,7 +188,7 @@ async fn get_body(
         let _held = &permit;
         frame
     });
-    Ok((head, Body::new(body)).into_response())
+    (head, Body::new(body)).into_response()
 }
 
 async fn resend(

@@ -18,7 +18,7 @@ mod web;
 
 pub use control::{
     Action, ActionKind, BulkAction, Control, ControlError, ControlErrorKind, DestinationAction,
-    DestinationActionKind, DrainOrder, Edit, Head, LaneAction, LaneActionKind,
+    DestinationActionKind, DrainOrder, Edit, Head, LaneAction, LaneActionKind, RemoveState,
 };
 pub use metrics::reference as metrics_reference;
 pub use openapi::document as openapi_document;

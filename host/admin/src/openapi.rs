@@ -144,6 +144,15 @@ const OPERATIONS: &[Operation] = &[
         ..NO_OPERATION
     },
     Operation {
+        path: "/api/v1/messages/{id}/outputs/{name}",
+        id: "getOutput",
+        summary: "The bytes that the sender of a destination was given",
+        description: "Where the destination has `save_output = true`.",
+        answer: Answer::Raw("application/octet-stream"),
+        errors: &[404, 422, 503],
+        ..NO_OPERATION
+    },
+    Operation {
         method: "post",
         path: "/api/v1/messages/{id}/resend",
         id: "resendMessage",
@@ -247,6 +256,36 @@ const OPERATIONS: &[Operation] = &[
         summary: "What operators did to a destination",
         answer: Answer::Json(schema!(Vec<views::DestinationActionRecord>)),
         errors: &[404, 422, 503],
+        ..NO_OPERATION
+    },
+    Operation {
+        path: "/api/v1/destinations/{interface}/{name}/state",
+        id: "listState",
+        summary: "What plugins keep for a destination",
+        query: Some(schema!(params::ListState)),
+        answer: Answer::Json(schema!(views::StatePage)),
+        errors: &[404, 422, 503],
+        ..NO_OPERATION
+    },
+    Operation {
+        path: "/api/v1/destinations/{interface}/{name}/state/value",
+        id: "getState",
+        summary: "One value that a plugin keeps for a destination",
+        query: Some(schema!(params::GetState)),
+        answer: Answer::Json(schema!(views::StateValue)),
+        errors: &[404, 422, 503],
+        ..NO_OPERATION
+    },
+    Operation {
+        method: "post",
+        path: "/api/v1/destinations/{interface}/{name}/state/remove",
+        id: "removeState",
+        summary: "Remove such a value",
+        description: "What is in hand goes on with what it has read, and may write the value anew; pause the \
+            destination first where that matters.",
+        request: Some(schema!(params::RemoveState)),
+        answer: Answer::Json(schema!(views::StateRemoved)),
+        errors: &[404, 422, 500, 503],
         ..NO_OPERATION
     },
     Operation {

@@ -128,6 +128,60 @@ pub struct ActOnLane {
     pub author: String,
 }
 
+/// Which values that plugins keep for a destination to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListState {
+    /// Only of this use of a plugin; without it of all that are granted a state now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space: Option<String>,
+    /// Only keys that begin so.
+    #[serde(default)]
+    pub prefix: String,
+    /// Only keys after this one; needs `space`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// Keys in the page.
+    #[serde(default = "ListState::limit_default")]
+    pub limit: u32,
+}
+
+impl ListState {
+    /// Keys in a page, at most.
+    pub const LIMIT_MAX: u32 = 500;
+
+    fn limit_default() -> u32 {
+        100
+    }
+}
+
+/// Which value to show.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GetState {
+    /// Which use of a plugin keeps it; not needed where only one is granted a state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space: Option<String>,
+    pub key: String,
+}
+
+/// Which value to remove, and what goes with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "RemoveStateRequest")]
+pub struct RemoveState {
+    /// Which use of a plugin keeps it; not needed where only one is granted a state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space: Option<String>,
+    pub key: String,
+    /// Why, for the record.
+    #[serde(default)]
+    pub reason: String,
+    /// Who asks, for the record.
+    #[serde(default)]
+    pub author: String,
+}
+
 /// What is done to many messages: those listed, or the page that a search finds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -79,6 +79,16 @@ test("what stands still comes before what goes on by itself", () => {
   assert.match(found[3].text, /away for 10 s, asked again in 10 s/);
 });
 
+test("a paused destination says who paused it and why", () => {
+  const destination = {
+    name: "api", state: "paused", since: new Date(0).toISOString(), pause: { author: "ann", reason: "their disk" },
+    blocked: [], lanes_blocked: 0, quarantined: 0,
+  };
+  const of_lab = { name: "lab", poll: null, destinations: [destination] };
+  const found = stuck({ engine: null, interfaces: new Map([["lab", of_lab]]) }, 60_000);
+  assert.deepEqual(found.map((one) => one.text), ["lab → api: paused for 1 min by ann: their disk"]);
+});
+
 test("lanes that wait for the same reason are one line", () => {
   const lane = (number, more) => ({ lane: number, message: number + 100, why: "unreachable: no", attempts: number, due_at: new Date(number * 1000).toISOString(), ...more });
   const blocked = [lane(9), lane(5), lane(7, { why: "http-503" }), lane(3, { due_at: null })];

@@ -31,10 +31,33 @@ export function bodySection(message, signal) {
   return section;
 }
 
-function show(place, message, bytes) {
+/** The section of what senders were given, each loaded when it is asked for. */
+export function outputsSection(message, outputs, signal) {
+  const place = el("div", { "aria-live": "polite" });
+  const load = async (output) => {
+    fill(place, el("p", {}, "Loading …"));
+    try {
+      const path = `/api/v1/messages/${message.id}/outputs/${encodeURIComponent(output.destination)}`;
+      show(place, { id: `${message.id}-${output.destination}` }, await api.getBytes(path, signal), "output-form");
+    } catch (error) {
+      if (error.name !== "AbortError") fill(place, el("p", { class: "bad" }, error.message));
+    }
+  };
+  const columns = ["Destination", "Round", "Attempt", "Size", "What the sender was given"];
+  const kinds = { same: "as received" };
+  const left = { "too-large": "too large to keep", "no-room": "not kept: the store was full" };
+  const made = table("Outputs", columns, outputs.map((one) => [
+    one.destination, count(one.round), count(one.attempt), size(one.body_bytes),
+    left[one.body] ?? el("button", { type: "button", onclick: () => load(one) },
+      `Show ${kinds[one.body] ?? "what was made"}`),
+  ]));
+  return el("section", { "aria-label": "What senders were given" }, made, place);
+}
+
+function show(place, message, bytes, id = "form") {
   const best = formOf(bytes);
   const shown = el("div", { class: "body" });
-  const choice = el("select", { id: "form" },
+  const choice = el("select", { id },
     FORMS.map(([form, name]) => el("option", { value: form, selected: form === best }, name)));
   const choose = () => fill(shown, inForm(choice.value, bytes));
   choice.addEventListener("change", choose);

@@ -1,7 +1,7 @@
 // The list of messages, and one message with all that is known of it.
 
 import * as api from "./api.js";
-import { bodySection } from "./body.js";
+import { bodySection, outputsSection } from "./body.js";
 import { announce, el, field, fill, table, tag } from "./dom.js";
 import { bytes, clock, count } from "./words.js";
 
@@ -85,7 +85,7 @@ export class MessageFilter {
 export async function messagePage(place, id, signal) {
   fill(place, el("h1", {}, `Message ${id}`), el("p", {}, "Loading …"));
   const detail = await api.get(`/api/v1/messages/${id}`, signal);
-  const { message, attributes, deliveries, attempts, actions } = detail;
+  const { message, attributes, deliveries, attempts, outputs, actions } = detail;
   const again = async () => {
     await messagePage(place, id, signal);
     place.querySelector("h1").focus();
@@ -95,6 +95,7 @@ export async function messagePage(place, id, signal) {
     deliveriesOf(deliveries),
     deliveries.length > 0 && actForm(message, deliveries, again),
     attempts.length > 0 && attemptsOf(attempts),
+    outputs.length > 0 && outputsSection(message, outputs, signal),
     actions.length > 0 && actionsOf(actions),
     bodySection(message, signal),
     attributes.length > 0 && attributesOf(attributes));

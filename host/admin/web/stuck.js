@@ -45,6 +45,13 @@ function ofDestination(one, destination, now) {
       text: `${name}: away for ${ago(destination.since, now)}, asked again ${ahead(destination.until, now)}: ${destination.why?.text ?? ""}`,
     });
   }
+  if (destination.state === "paused") {
+    const { author = "", reason = "" } = destination.pause ?? {};
+    found.push({
+      key: `${key} paused`, grave: true, resume: { interface: one.name, destination: destination.name },
+      text: `${name}: paused for ${ago(destination.since, now)} by ${author}: ${reason}`,
+    });
+  }
   found.push(...ofLanes(name, key, destination, now));
   if (destination.quarantined > 0) {
     const query = new URLSearchParams({ interface: one.name, destination: destination.name, status: "quarantined" });

@@ -34,6 +34,10 @@ group! {
         retry: RetrySettings, absent(Defaults);
         /// How fast it is sent to.
         rate: Option<RateSettings>;
+        /// Keep what the transforms made and the sender was given, the newest of each delivery, for
+        /// `portway message show ID --output DESTINATION`; at most 1 MiB of a message and 8 MiB of a run.
+        /// It goes with its message.
+        save_output: bool = false;
         /// What changes the message on its way, in this order; at most 16.
         transform: Vec<PluginUse> = Vec::new();
         /// What delivers the message.

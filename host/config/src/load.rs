@@ -280,6 +280,11 @@ fn check_destination(destination: &DestinationSettings, problems: &mut Vec<Probl
         let problem = Problem::new(place.clone(), code::BAD_VALUE, text);
         problems.push(problem.hint("remove `guarantee`: a route delivers exactly once"));
     }
+    if destination.route.is_some() && destination.save_output {
+        let text = format!("destination `{name}` routes, so `save_output` keeps nothing");
+        let problem = Problem::new(place.clone(), code::OPTION_UNUSED, text);
+        problems.push(problem.hint("remove it: what the route carries is a message of the other interface"));
+    }
     if destination.retry.first_wait > destination.retry.longest_wait {
         let text = format!("destination `{name}` waits longer at first than at most");
         let problem = Problem::new(place.clone(), code::BAD_VALUE, text);

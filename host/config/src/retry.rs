@@ -49,6 +49,9 @@ mod tests {
         let text = "[[destination]]\nname = \"d\"\nroute = \"r\"\nguarantee = \"at-most-once\"\n";
         let problems = crate::check_text("interfaces/t.toml", text).to_string();
         assert!(problems.contains("a route delivers exactly once"), "{problems}");
+        let text = "[[destination]]\nname = \"d\"\nroute = \"r\"\nsave_output = true\n";
+        let problems = crate::check_text("interfaces/t.toml", text).to_string();
+        assert!(problems.contains("`save_output` keeps nothing"), "{problems}");
     }
 
     #[test]

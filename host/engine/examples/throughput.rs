@@ -19,8 +19,9 @@ use portway_model::{
 };
 use portway_store::{
     ActionView, AttemptView, Claimed, DeliveryView, DestinationActionView, Durability, EngineView, LaneHead,
-    ListMessages, ListStateKeys, Maintenance, MessageOutcome, MessageView, News, Page, Pending, QueueView,
-    Registered, ResultOutcome, Store, StoreError, StoredMessage, Tenure, Topology, WriteBatch, WriteOutcome,
+    ListMessages, ListStateKeys, Maintenance, MessageOutcome, MessageView, News, OutputView, Page, Pending,
+    QueueView, Registered, ResultOutcome, Store, StoreError, StoredMessage, Tenure, Topology, WriteBatch,
+    WriteOutcome,
 };
 
 /// What a flush takes on a fast disk.
@@ -122,7 +123,7 @@ impl Deliver for Agreeing {
     async fn deliver(&self, run: Run) -> RunReport {
         self.0.fetch_add(run.messages.len() as u64, Ordering::Relaxed);
         let verdicts = run.messages.iter().map(|_| Verdict::Sent(Answer::default())).collect();
-        RunReport { verdicts, stop: None, go_singly: false, state: Vec::new() }
+        RunReport { verdicts, stop: None, go_singly: false, state: Vec::new(), outputs: Vec::new() }
     }
 }
 
@@ -259,6 +260,18 @@ impl Store for Counting {
 
     async fn list_attempts(&self, _id: MessageId) -> Result<Vec<AttemptView>, StoreError> {
         Ok(Vec::new())
+    }
+
+    async fn list_outputs(&self, _id: MessageId) -> Result<Vec<OutputView>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn load_output(
+        &self,
+        _id: MessageId,
+        _destination: DestinationId,
+    ) -> Result<Option<bytes::Bytes>, StoreError> {
+        Ok(None)
     }
 
     async fn list_actions(&self, _id: MessageId) -> Result<Vec<ActionView>, StoreError> {

@@ -17,6 +17,10 @@ use crate::layout::Place;
 const BATCH_RESULTS_MAX: usize = 2_048;
 /// More results than this do not wait for a batch to ride with.
 const RIDERS_MAX: usize = 256;
+/// Bytes of saved outputs in one commit; the first result is taken whatever it has.
+const BATCH_OUTPUT_BYTES_MAX: usize = 16 << 20;
+/// Bytes of saved outputs of a destination that are not flushed: beyond them its sends wait.
+const UNFLUSHED_OUTPUT_BYTES_MAX: usize = 16 << 20;
 /// Results that were written are flushed at the latest after this time, if nothing else flushes.
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
 
@@ -40,8 +44,19 @@ pub(crate) struct Finished {
     pub is_drop: bool,
     /// It came with state: its lane goes on when that can be read.
     pub has_state: bool,
+    /// Bytes of the output it came with, also when they are dropped on the way.
+    pub output_bytes: usize,
     /// How often the store refused it.
     pub refusals: u8,
+}
+
+impl Finished {
+    /// The store is full: of its output only the size is stored.
+    pub fn leave_output(&mut self) {
+        if let Some(output) = &mut self.result.output {
+            output.leave();
+        }
+    }
 }
 
 /// See the file.
@@ -74,6 +89,10 @@ struct Unflushed {
     accepted: u32,
     /// Of these, written.
     written: u32,
+    /// Bytes of outputs among the accepted.
+    output_bytes: usize,
+    /// Of these, written.
+    output_bytes_written: usize,
 }
 
 /// What a batch takes from here.
@@ -141,6 +160,7 @@ impl Completer {
         let half = self.half();
         if let Some(entry) = self.ledger.get_mut(finished.place) {
             entry.accepted += 1;
+            entry.output_bytes += finished.output_bytes;
             self.over_half += usize::from(entry.accepted == half);
         }
         if let Settled::Routed(messages) = &finished.result.settled {
@@ -171,6 +191,10 @@ impl Completer {
 
     /// How many more results of a destination may come.
     pub fn room(&self, place: Place) -> u32 {
+        let output_bytes = self.ledger.get(place).map_or(0, |entry| entry.output_bytes);
+        if output_bytes >= UNFLUSHED_OUTPUT_BYTES_MAX {
+            return 0;
+        }
         self.unflushed_max.saturating_sub(self.unflushed(place))
     }
 
@@ -230,8 +254,12 @@ impl Completer {
             share.results.extend(self.routed.drain(..));
             self.routed_bytes = 0;
         }
-        let count = self.results.len().min(BATCH_RESULTS_MAX);
+        let count = self.batch_results();
         share.results.extend(self.results.drain(..count));
+        if room == StoreRoom::Full {
+            // Results are stored so that work can go on; what is only kept for people takes no room now.
+            share.results.iter_mut().for_each(Finished::leave_output);
+        }
         if self.results.is_empty() {
             self.oldest_waiting = None;
             share.actions.extend(self.actions.drain(..));
@@ -242,13 +270,26 @@ impl Completer {
         share
     }
 
+    /// How many of the plain results go into the next batch.
+    fn batch_results(&self) -> usize {
+        let mut bytes = 0;
+        let fits = |finished: &&Finished| {
+            let is_first = bytes == 0;
+            bytes += finished.output_bytes;
+            is_first || bytes <= BATCH_OUTPUT_BYTES_MAX
+        };
+        self.results.iter().take(BATCH_RESULTS_MAX).take_while(fits).count()
+    }
+
     /// A result was written, not necessarily flushed.
-    pub fn wrote(&mut self, place: Place, monotonic: Duration) {
+    pub fn wrote(&mut self, finished: &Finished, monotonic: Duration) {
+        let place = finished.place;
         if let Some(entry) = self.ledger.get_mut(place) {
             if entry.written == 0 {
                 self.written.push(place);
             }
             entry.written += 1;
+            entry.output_bytes_written += finished.output_bytes;
             self.oldest_written.get_or_insert(monotonic);
         }
     }
@@ -262,6 +303,8 @@ impl Completer {
                 let over_before = entry.accepted >= half;
                 entry.accepted = entry.accepted.saturating_sub(entry.written);
                 entry.written = 0;
+                entry.output_bytes = entry.output_bytes.saturating_sub(entry.output_bytes_written);
+                entry.output_bytes_written = 0;
                 self.over_half -= usize::from(over_before && entry.accepted < half);
             }
         }
@@ -277,9 +320,9 @@ impl Completer {
             (0, _) => Settled::Quarantined(Failure::new(code::RESULT_REFUSED, text)),
             _ => return None,
         };
-        // It may be the state that is refused.
-        let state = Vec::new();
-        let result = DeliveryResult { settled, attempted: None, state, ..finished.result };
+        // It may be the state or the output that is refused.
+        let (state, output) = (Vec::new(), None);
+        let result = DeliveryResult { settled, attempted: None, state, output, ..finished.result };
         Some(Finished { result, refusals: finished.refusals + 1, ..finished })
     }
 
@@ -295,7 +338,9 @@ impl Completer {
 
 #[cfg(test)]
 mod tests {
-    use portway_model::{AttemptNo, DestinationId, Epoch, MessageId, Round};
+    use std::sync::Arc;
+
+    use portway_model::{AttemptNo, DestinationId, Epoch, MessageId, Round, SavedBody, SavedOutput};
 
     use super::*;
 
@@ -313,9 +358,11 @@ mod tests {
                 settled: Settled::Sent(Answer::default()),
                 attempted: None,
                 state: Vec::new(),
+                output: None,
             },
             is_drop: false,
             has_state: false,
+            output_bytes: 0,
             refusals: 0,
         }
     }
@@ -331,7 +378,7 @@ mod tests {
         }
         assert!(completer.wants_flush(StoreRoom::Free, SOON));
         assert_eq!(completer.take(StoreRoom::Free).results.len(), 4);
-        (0..4).for_each(|_| completer.wrote(0, SOON));
+        (0..4).for_each(|message| completer.wrote(&sent(message), SOON));
         completer.accept(sent(5), SOON);
         assert_eq!(completer.room(0), 3);
         assert_eq!(completer.flushed(), [0]);
@@ -343,7 +390,7 @@ mod tests {
     fn what_is_written_is_flushed_after_a_while_without_other_work() {
         let mut completer = Completer::new(1, 8);
         completer.accept(sent(1), SOON);
-        completer.wrote(0, SOON);
+        completer.wrote(&sent(1), SOON);
         assert_eq!(completer.flush_at(), Some(SOON + FLUSH_AFTER));
         assert!(completer.wants_flush(StoreRoom::Free, SOON + FLUSH_AFTER));
         completer.flushed();
@@ -362,6 +409,46 @@ mod tests {
         completer.accept(sent(2), SOON);
         assert_eq!(completer.take(StoreRoom::Full).results.len(), 1);
         assert_eq!(completer.take(StoreRoom::Free).results.len(), 1);
+    }
+
+    fn with_output(bytes: usize) -> Finished {
+        let mut finished = sent(1);
+        finished.output_bytes = bytes;
+        finished.result.output = Some(Box::new(SavedOutput {
+            key: None,
+            attributes: Arc::default(),
+            body: SavedBody::Kept(vec![b'x'; bytes].into()),
+        }));
+        finished
+    }
+
+    #[test]
+    fn outputs_are_bounded_in_a_batch_and_by_destination() {
+        let mut completer = Completer::new(2, 8);
+        for _ in 0..3 {
+            completer.accept(with_output(BATCH_OUTPUT_BYTES_MAX / 2), SOON);
+        }
+        assert_eq!((completer.room(0), completer.room(1)), (0, 8), "only that destination waits");
+        completer.starves(0);
+        let first = completer.take(StoreRoom::Free).results;
+        assert_eq!((first.len(), completer.take(StoreRoom::Free).results.len()), (2, 1));
+        first.iter().for_each(|finished| completer.wrote(finished, SOON));
+        assert_eq!(completer.flushed(), [0]);
+        assert_eq!(completer.room(0), 7);
+        completer.accept(with_output(2 * BATCH_OUTPUT_BYTES_MAX), SOON);
+        assert_eq!(completer.take(StoreRoom::Free).results.len(), 1, "one goes whatever it has");
+    }
+
+    #[test]
+    fn a_full_store_takes_results_without_their_outputs() {
+        let mut completer = Completer::new(1, 8);
+        completer.accept(with_output(9), SOON);
+        let taken = completer.take(StoreRoom::Full).results;
+        let output = taken[0].result.output.as_ref().unwrap();
+        assert_eq!(output.body, SavedBody::NoRoom(9));
+        completer.wrote(&taken[0], SOON);
+        completer.flushed();
+        assert_eq!(completer.room(0), 8);
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use portway_model::{
-    Answer, Attributes, DestinationId, Envelope, Failure, Guarantee, InterfaceId, Key, Later, StateWrite,
-    Timestamp, Trouble, code,
+    Answer, Attributes, DestinationId, Envelope, Failure, Guarantee, InterfaceId, Key, Later, SavedOutput,
+    StateWrite, Timestamp, Trouble, code,
 };
 
 /// Wall time for what is stored, and a monotonic time for waits.
@@ -47,6 +47,8 @@ pub struct RunReport {
     /// What plugins keep of messages of the run, each message at most once. What of it counts follows
     /// from the verdicts: state of a message that was neither sent nor filtered is dropped.
     pub state: Vec<MessageState>,
+    /// What the sender was given, one a message, where the destination keeps it; else empty.
+    pub outputs: Vec<Option<Box<SavedOutput>>>,
 }
 
 /// What plugins keep of one message.

@@ -312,6 +312,7 @@ async fn deliver_safely(deliver: &dyn Deliver, run: Run) -> RunReport {
             stop: Some(Stop::Unavailable(Later { failure, after_ms: None })),
             go_singly: true,
             state: Vec::new(),
+            outputs: Vec::new(),
         }
     })
 }

@@ -168,6 +168,10 @@ codes! {
     CANNOT_LISTEN = "cannot-listen";
     /// A listener's certificate or key cannot be used.
     LISTENER_TLS = "listener-tls";
+    /// `portway gen` or `sink` cannot write its ledger.
+    LEDGER_NOT_WRITTEN = "ledger-not-written";
+    /// `portway gen` was given fewer keys than connections.
+    TOO_FEW_KEYS = "too-few-keys";
     /// The file with the control token cannot be written.
     TOKEN_NOT_WRITTEN = "token-not-written";
     /// The system gives no threads.
@@ -206,10 +210,14 @@ codes! {
     NO_MESSAGE = "no-message";
     /// The message's body was removed.
     NO_BODY = "no-body";
+    /// Nothing that was given to a sender was kept.
+    NO_OUTPUT = "no-output";
     /// No interface has this name.
     NO_INTERFACE = "no-interface";
     /// The interface has no destination of this name.
     NO_DESTINATION = "no-destination";
+    /// A plugin keeps no such value.
+    NO_STATE = "no-state";
     /// No delivery of the message is in a state that fits.
     NOTHING_FITS = "nothing-fits";
     /// An action was not recorded.

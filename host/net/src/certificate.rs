@@ -4,7 +4,9 @@
 
 use std::path::Path;
 
-use crate::tls::{self, TlsError, TlsFiles};
+use crate::tls::{self, TlsFiles};
+
+pub use crate::tls::TlsError;
 
 /// How long a certificate holds, in seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +29,12 @@ pub fn validities(path: &Path) -> Result<Vec<Validity>, TlsError> {
         })
     };
     Ok(certificates.iter().filter_map(validity).collect())
+}
+
+/// Whether a client could show this certificate: both files can be read, and the key is the
+/// certificate's.
+pub fn check_pair(certificate: &Path, key: &Path) -> Result<(), TlsError> {
+    tls::client_config_as(Some((certificate, key)), None, &[]).map(|_| ())
 }
 
 /// Whether a listener could use these files: they can be read, and the key is the certificate's.

@@ -10,6 +10,7 @@ mod request;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -179,9 +180,14 @@ impl Connector {
     pub async fn send(&self, grant: &HttpGrant, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let within = request.timeout.map_or(grant.timeout, |timeout| timeout.min(grant.timeout));
         let prepared = request::prepare(grant, request)?;
-        match tokio::time::timeout(within, self.pools.send(grant, prepared)).await {
+        let begun = AtomicBool::new(false);
+        match tokio::time::timeout(within, self.pools.send(grant, prepared, &begun)).await {
             Ok(result) => result,
-            Err(_) => Err(HttpError::Timeout),
+            Err(_) if begun.into_inner() => Err(HttpError::Timeout),
+            Err(_) => {
+                let host = grant.base.host_str().unwrap_or_default();
+                Err(HttpError::Unreachable(format!("no connection to `{host}` in time")))
+            }
         }
     }
 

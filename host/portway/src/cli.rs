@@ -8,7 +8,7 @@ use portway_config::{Draft, Environment};
 
 use crate::commands::{
     backup, bench, destination, dev, drain, explain, r#gen, gen_docs, init, lane, message, resume, run,
-    schema, secrets, sink, status, test, try_message, validate,
+    schema, secrets, sink, state, status, test, try_message, validate,
 };
 use crate::output::Format;
 
@@ -45,6 +45,7 @@ pub enum Command {
     Message(message::Args),
     Destination(destination::Args),
     Lane(lane::Args),
+    State(state::Args),
     Resume(resume::Args),
     Drain(drain::Args),
     Backup(backup::Args),

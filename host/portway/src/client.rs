@@ -174,6 +174,10 @@ impl Client {
         self.send(Method::GET, &format!("/api/v1/messages/{id}/body"), Bytes::new()).await
     }
 
+    pub async fn get_output(&self, id: MessageId, destination: &str) -> Result<Bytes, ClientError> {
+        self.send(Method::GET, &format!("/api/v1/messages/{id}/outputs/{destination}"), Bytes::new()).await
+    }
+
     /// `verb` is `resend` or `dismiss`.
     pub async fn act(
         &self,
@@ -228,6 +232,42 @@ impl Client {
         lane: &params::ActOnLane,
     ) -> Result<views::ActionDone, ClientError> {
         self.post(&format!("{}/lanes/{verb}", slot.path()), lane).await
+    }
+
+    pub async fn list_state(
+        &self,
+        slot: &Slot,
+        list: &params::ListState,
+    ) -> Result<views::StatePage, ClientError> {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.append_pair("prefix", &list.prefix).append_pair("limit", &list.limit.to_string());
+        for (name, value) in [("space", &list.space), ("after", &list.after)] {
+            if let Some(value) = value {
+                query.append_pair(name, value);
+            }
+        }
+        self.get(&format!("{}/state?{}", slot.path(), query.finish())).await
+    }
+
+    pub async fn get_state(
+        &self,
+        slot: &Slot,
+        state: &params::GetState,
+    ) -> Result<views::StateValue, ClientError> {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.append_pair("key", &state.key);
+        if let Some(space) = &state.space {
+            query.append_pair("space", space);
+        }
+        self.get(&format!("{}/state/value?{}", slot.path(), query.finish())).await
+    }
+
+    pub async fn remove_state(
+        &self,
+        slot: &Slot,
+        remove: &params::RemoveState,
+    ) -> Result<views::StateRemoved, ClientError> {
+        self.post(&format!("{}/state/remove", slot.path()), remove).await
     }
 
     pub async fn list_destination_actions(

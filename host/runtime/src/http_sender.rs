@@ -95,7 +95,12 @@ impl HttpSender {
                 Plan::Ask(ask) => {
                     let reply = self.ask(index, ask, deadline).await;
                     trace.asked(&reply);
-                    self.judge(vec![reply], batch, deadline, trace).await?.pop()
+                    match self.judge(vec![reply], batch, deadline, trace).await {
+                        Ok(mut judged) => judged.pop(),
+                        // The next run meets it at its first message; this one keeps what was answered.
+                        Err(CallError::Trouble(_)) if !verdicts.is_empty() => None,
+                        Err(error) => return Err(error),
+                    }
                 }
             };
             let Some(verdict) = verdict else { break };
@@ -259,6 +264,8 @@ async fn judge_in(
         Ok(Ok(verdicts)) => verdicts,
         Ok(Err(trouble)) => {
             let trouble = trouble_in(trouble).map_err(|lie| instance.lie(lie, None))?;
+            // It has seen the whole answers, and none of them took a message.
+            trace.unsure.retain(|index| !answered.contains(index));
             return Err(CallError::Trouble(trouble));
         }
         Err(mut fault) => {

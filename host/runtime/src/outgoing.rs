@@ -147,10 +147,11 @@ fn error_of(error: HttpError) -> wit::Error {
     match error {
         HttpError::Denied(text) => wit::Error::Denied(text),
         HttpError::Timeout => wit::Error::Timeout,
-        HttpError::Unreachable(text) | HttpError::Broken(text) => wit::Error::Unreachable(text),
+        HttpError::Unreachable(text) => wit::Error::Unreachable(text),
         HttpError::TooLarge => wit::Error::TooLarge,
         HttpError::Invalid(text) => wit::Error::Invalid(text),
-        HttpError::Other(text) => wit::Error::Other(text),
+        // What it did to this connection another message may not do: it is no fact of the server.
+        HttpError::Broken(text) | HttpError::Other(text) => wit::Error::Other(text),
     }
 }
 

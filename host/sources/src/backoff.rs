@@ -5,9 +5,11 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
 
 /// The wait after the first fault.
 const FIRST: Duration = Duration::from_millis(250);
@@ -33,9 +35,44 @@ struct Slowed {
     waiting: u32,
 }
 
+/// What came of waiting for the turn of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Come,
+    /// Too many of its address wait already.
+    Refused,
+    /// The driver stops.
+    Stopped,
+}
+
+/// An address whose bytes made a source fail waits before it is read again.
+pub(crate) async fn wait_turn(
+    backoff: &Mutex<Backoff>,
+    address: IpAddr,
+    stop: &mut watch::Receiver<bool>,
+) -> Turn {
+    let welcome = lock(backoff).welcome(address, Instant::now());
+    match welcome {
+        Welcome::Now => Turn::Come,
+        Welcome::Closed => Turn::Refused,
+        Welcome::After(wait) => {
+            let turn = tokio::select! {
+                () = sleep(wait) => Turn::Come,
+                _ = stop.wait_for(|stop| *stop) => Turn::Stopped,
+            };
+            lock(backoff).waited(address);
+            turn
+        }
+    }
+}
+
+fn lock(backoff: &Mutex<Backoff>) -> MutexGuard<'_, Backoff> {
+    backoff.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What to do with a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Welcome {
+enum Welcome {
     Now,
     /// Then; `Backoff::waited` must be called once the wait is over.
     After(Duration),
@@ -58,7 +95,7 @@ impl Backoff {
         slowed.last = now;
     }
 
-    pub(crate) fn welcome(&mut self, address: IpAddr, now: Instant) -> Welcome {
+    fn welcome(&mut self, address: IpAddr, now: Instant) -> Welcome {
         let Some(slowed) = self.addresses.get_mut(&network_of(address)) else { return Welcome::Now };
         let doublings = slowed.faults.saturating_sub(1).min(16);
         let wait = FIRST.saturating_mul(1 << doublings).min(LONGEST);
@@ -73,7 +110,7 @@ impl Backoff {
         Welcome::After(left)
     }
 
-    pub(crate) fn waited(&mut self, address: IpAddr) {
+    fn waited(&mut self, address: IpAddr) {
         if let Some(slowed) = self.addresses.get_mut(&network_of(address)) {
             slowed.waiting = slowed.waiting.saturating_sub(1);
         }

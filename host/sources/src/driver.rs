@@ -10,9 +10,9 @@ use portway_model::{Attributes, Failure, code};
 use portway_net::listen::{self, ListenStatus, Listener, Peer};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
-use crate::backoff::{Backoff, Welcome};
+use crate::backoff::{Backoff, Turn, wait_turn};
 use crate::budget::Budget;
 use crate::connection::Connection;
 use crate::counters::{Closed, Counters, SourceStatus};
@@ -159,9 +159,10 @@ async fn serve<I: Intake, C: Codec>(
 ) {
     let listen::Connection { reader, writer, peer, permit } = connection;
     let _open = shared.counters.open();
-    if let Err(why) = wait_turn(&shared, &peer, &mut stop).await {
-        shared.counters.closed(why);
-        return;
+    match wait_turn(&shared.seen.backoff, peer.address.ip(), &mut stop).await {
+        Turn::Come => {}
+        Turn::Refused => return shared.counters.closed(Closed::Slowed),
+        Turn::Stopped => return shared.counters.closed(Closed::Stopping),
     }
     match shared.codec.accept(peer_attributes(&peer), 0).await {
         Ok(codec) => Connection::new(shared, (reader, writer, peer), codec, stop).run().await,
@@ -171,28 +172,6 @@ async fn serve<I: Intake, C: Codec>(
         }
     }
     drop(permit);
-}
-
-/// An address whose bytes made the source fail waits before it is read again.
-async fn wait_turn<I, C>(
-    shared: &Shared<I, C>,
-    peer: &Peer,
-    stop: &mut watch::Receiver<bool>,
-) -> Result<(), Closed> {
-    let address = peer.address.ip();
-    let welcome = lock(&shared.seen.backoff).welcome(address, Instant::now());
-    match welcome {
-        Welcome::Now => Ok(()),
-        Welcome::Closed => Err(Closed::Slowed),
-        Welcome::After(wait) => {
-            let stopped = tokio::select! {
-                () = sleep(wait) => false,
-                _ = stop.wait_for(|stop| *stop) => true,
-            };
-            lock(&shared.seen.backoff).waited(address);
-            if stopped { Err(Closed::Stopping) } else { Ok(()) }
-        }
-    }
 }
 
 fn refuse_connection<I, C>(shared: &Shared<I, C>, peer: &Peer, error: CodecError) -> Closed {

@@ -252,6 +252,7 @@ fn result(case: Case, message: u64, destination: u32) -> DeliveryResult {
         attempts: AttemptNo(1),
         settled: Settled::Sent(answer),
         attempted: Some(Attempted { started_at: Timestamp(1), took: Duration::from_millis(2) }),
+        output: None,
     }
 }
 

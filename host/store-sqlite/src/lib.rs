@@ -18,6 +18,7 @@ mod mark;
 mod message;
 mod number;
 mod open;
+mod output;
 mod owner;
 mod query;
 mod readers;

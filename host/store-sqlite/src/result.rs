@@ -11,6 +11,7 @@ use portway_store::{DeliveryResult, NewMessage, Settled};
 use rusqlite::{Connection, params};
 
 use crate::number::stored;
+use crate::output;
 
 const SETTLE: &str =
     "UPDATE deliveries SET state = ?4, attempts = ?5, due_at = ?6, changed_at = ?7, reason = ?8
@@ -44,6 +45,7 @@ pub(crate) fn settle(
         counted.push(changed == 1);
         if changed == 1 {
             record_attempt(connection, result, reason.as_deref())?;
+            output::keep(connection, result, now)?;
         }
     }
     Ok(counted)

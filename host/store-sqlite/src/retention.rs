@@ -77,11 +77,12 @@ pub(crate) fn prune(
 }
 
 /// The message last: the others are found by it.
-const REMOVE: [&str; 8] = [
+const REMOVE: [&str; 9] = [
     "DELETE FROM body_chunks WHERE body_id = (SELECT body_id FROM messages WHERE id = ?)",
     "DELETE FROM bodies WHERE message_id = ?",
     "DELETE FROM deliveries WHERE message_id = ?",
     "DELETE FROM attempts WHERE message_id = ?",
+    "DELETE FROM outputs WHERE message_id = ?",
     "DELETE FROM suspects WHERE message_id = ?",
     "DELETE FROM message_actions WHERE message_id = ?",
     "DELETE FROM action_requests WHERE message_id = ?",

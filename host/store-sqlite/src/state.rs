@@ -24,14 +24,21 @@ pub(crate) fn keep<'a>(
                     let mut put = connection.prepare_cached(PUT)?;
                     put.execute(params![destination, space, key, &value[..]])?;
                 }
-                None => {
-                    let mut remove = connection.prepare_cached(REMOVE)?;
-                    remove.execute(params![destination, space, key])?;
-                }
+                None => remove(connection, result.destination, space, key)?,
             }
         }
     }
     Ok(())
+}
+
+/// Removes a value, inside the transaction that is open.
+pub(crate) fn remove(
+    connection: &Connection,
+    destination: DestinationId,
+    space: &str,
+    key: &str,
+) -> rusqlite::Result<()> {
+    connection.prepare_cached(REMOVE)?.execute(params![destination.0, space, key]).map(drop)
 }
 
 const GET: &str = "SELECT value FROM plugin_state WHERE destination_id = ? AND space = ? AND key = ?";

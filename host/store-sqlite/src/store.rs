@@ -11,8 +11,8 @@ use bytes::Bytes;
 use portway_model::{DestinationId, GroupId, InterfaceId, Lane, MessageId, Timestamp};
 use portway_store::{
     ActionView, AttemptView, Claimed, DeliveryView, DestinationActionView, EngineView, ErrorKind, LaneHead,
-    ListMessages, ListStateKeys, Maintenance, MessageView, News, Page, Pending, QueueView, Registered, Store,
-    StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
+    ListMessages, ListStateKeys, Maintenance, MessageView, News, OutputView, Page, Pending, QueueView,
+    Registered, Store, StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
 };
 
 use crate::lock::Lock;
@@ -22,7 +22,7 @@ use crate::readers::Readers;
 use crate::retention::{PASSES_MAX, REMOVED_MAX};
 use crate::thread::{WriterThreads, start_apart};
 use crate::writer::Writer;
-use crate::{backup, cursor, delivery, destination, owner, state, view};
+use crate::{backup, cursor, delivery, destination, output, owner, state, view};
 
 /// A store in one SQLite file, for one engine.
 pub struct SqliteStore {
@@ -207,6 +207,18 @@ impl Store for SqliteStore {
 
     async fn list_attempts(&self, id: MessageId) -> Result<Vec<AttemptView>, StoreError> {
         self.readers.read(move |reader| view::list_attempts(reader, id)).await
+    }
+
+    async fn list_outputs(&self, id: MessageId) -> Result<Vec<OutputView>, StoreError> {
+        self.readers.read(move |reader| output::list(reader, id)).await
+    }
+
+    async fn load_output(
+        &self,
+        id: MessageId,
+        destination: DestinationId,
+    ) -> Result<Option<Bytes>, StoreError> {
+        self.readers.read(move |reader| output::load(reader, id, destination)).await
     }
 
     async fn list_actions(&self, id: MessageId) -> Result<Vec<ActionView>, StoreError> {

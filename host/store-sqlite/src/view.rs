@@ -289,7 +289,7 @@ pub(crate) fn list_edits(connection: &Connection, id: MessageId) -> Result<Vec<M
     rows(connection, "list corrected copies", EDITS, [stored(id.0)], |row| number::message(int(row, 0)?))
 }
 
-fn attributes(row: &Row<'_>, column: usize) -> Result<Attributes, StoreError> {
+pub(crate) fn attributes(row: &Row<'_>, column: usize) -> Result<Attributes, StoreError> {
     Attributes::from_bytes(blob(row, column)?).map_err(|_| damaged("attributes cannot be read"))
 }
 

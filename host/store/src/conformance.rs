@@ -75,6 +75,8 @@ macro_rules! conformance_cases {
                 routes_of_a_stale_result_are_not_stored
                 large_routes_are_stored_or_leave_nothing
                 failed_attempts_are_recorded
+                what_a_sender_was_given_is_kept
+                what_the_sender_of_a_quarantined_message_was_given_is_kept
                 a_large_batch_of_mixed_results_is_stored;
             order:
                 destinations_with_work_are_those_with_pending_deliveries
@@ -122,7 +124,8 @@ macro_rules! conformance_cases {
                 state_of_a_stale_result_is_not_stored
                 state_outside_its_limits_or_of_what_failed_is_refused
                 keys_of_state_are_listed_in_byte_order
-                state_outlives_the_process_and_the_messages_it_came_with;
+                state_outlives_the_process_and_the_messages_it_came_with
+                an_operator_removes_one_value_and_a_pause_stays;
             keeping:
                 numbers_are_never_given_twice
                 registering_names_the_same_again_changes_nothing

@@ -19,11 +19,11 @@ pub use numbers::Numbers;
 pub use ownership::{Claimed, EngineView, News, Owner, Tenure};
 pub use read::{
     ActionView, AttemptView, DeliveryView, DestinationActionView, LaneHead, ListMessages, ListStateKeys,
-    MessageView, Page, Pause, Pending, QueueView, StoredMessage,
+    MessageView, OutputBody, OutputView, Page, Pause, Pending, QueueView, StoredMessage,
 };
 pub use store::{Maintenance, Registered, Registration, Store, Topology};
 pub use write::{
     Action, ActionKind, ActionOutcome, Attempted, DedupeWindow, DeliveryResult, DestinationAction,
     DestinationActionKind, Durability, Edited, MessageOutcome, NewDelivery, NewMessage, Origin, OriginKind,
-    ResultOutcome, Settled, SourceCursor, Suspect, WriteBatch, WriteOutcome,
+    ResultOutcome, Settled, SourceCursor, StateKey, Suspect, WriteBatch, WriteOutcome,
 };

@@ -24,8 +24,8 @@ use portway_model::{DestinationId, Epoch, GroupId, InterfaceId, Lane, MessageId,
 
 use crate::{
     ActionView, AttemptView, Claimed, DeliveryView, DestinationActionView, Durability, EngineView, ErrorKind,
-    LaneHead, ListMessages, ListStateKeys, Maintenance, MessageView, News, Page, Pending, QueueView,
-    Registered, Store, StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
+    LaneHead, ListMessages, ListStateKeys, Maintenance, MessageView, News, OutputView, Page, Pending,
+    QueueView, Registered, Store, StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
 };
 
 pub use faults::{Answered, Call, Faults, NoFaults, Step};
@@ -387,6 +387,18 @@ impl Store for MemoryStore {
 
     async fn list_attempts(&self, id: MessageId) -> Result<Vec<AttemptView>, StoreError> {
         self.call(Call::ListAttempts, |inner| Ok(inner.live.list_attempts(id))).await
+    }
+
+    async fn list_outputs(&self, id: MessageId) -> Result<Vec<OutputView>, StoreError> {
+        self.call(Call::ListOutputs, |inner| Ok(inner.live.list_outputs(id))).await
+    }
+
+    async fn load_output(
+        &self,
+        id: MessageId,
+        destination: DestinationId,
+    ) -> Result<Option<Bytes>, StoreError> {
+        self.call(Call::LoadOutput, |inner| Ok(inner.live.load_output(id, destination))).await
     }
 
     async fn list_actions(&self, id: MessageId) -> Result<Vec<ActionView>, StoreError> {

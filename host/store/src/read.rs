@@ -151,6 +151,32 @@ pub struct AttemptView {
     pub text: String,
 }
 
+/// What a sender was given, as people see it, without its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OutputView {
+    pub destination: DestinationId,
+    /// The round and the attempt that it was made for.
+    pub round: Round,
+    pub attempt: AttemptNo,
+    pub saved_at: Timestamp,
+    pub key: Option<String>,
+    pub attributes: Attributes,
+    pub body: OutputBody,
+}
+
+/// Where the bytes of an output are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum OutputBody {
+    /// Those of the message itself.
+    Same,
+    /// So many, kept beside it.
+    Kept(u64),
+    /// So many, which was too much.
+    TooLarge(u64),
+    /// So many, for which the store had no room.
+    NoRoom(u64),
+}
+
 /// What an operator did, as people see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ActionView {

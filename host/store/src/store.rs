@@ -9,7 +9,7 @@ use portway_model::{DestinationId, GroupId, InterfaceId, Lane, MessageId, Timest
 
 use crate::{
     ActionView, AttemptView, Claimed, DeliveryView, DestinationActionView, EngineView, LaneHead,
-    ListMessages, ListStateKeys, MessageView, News, Page, Pause, Pending, QueueView, StoreError,
+    ListMessages, ListStateKeys, MessageView, News, OutputView, Page, Pause, Pending, QueueView, StoreError,
     StoredMessage, WriteBatch, WriteOutcome,
 };
 
@@ -141,6 +141,16 @@ pub trait Store: Send + Sync + 'static {
 
     /// Its recorded attempts, in order.
     async fn list_attempts(&self, id: MessageId) -> Result<Vec<AttemptView>, StoreError>;
+
+    /// What its senders were given, by destination, where that is kept.
+    async fn list_outputs(&self, id: MessageId) -> Result<Vec<OutputView>, StoreError>;
+
+    /// The bytes that are kept of an output; none where there are none.
+    async fn load_output(
+        &self,
+        id: MessageId,
+        destination: DestinationId,
+    ) -> Result<Option<Bytes>, StoreError>;
 
     /// What operators did to it, in order.
     async fn list_actions(&self, id: MessageId) -> Result<Vec<ActionView>, StoreError>;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use portway_model::{
     Answer, AttemptNo, DeliveryState, DestinationId, Draft, Epoch, Failure, GroupId, InterfaceId, Lane,
-    MessageId, Round, StateWrite, Term, Tier, Timestamp,
+    MessageId, Round, SavedOutput, StateWrite, Term, Tier, Timestamp,
 };
 
 /// What has to be on disk when a write returns.
@@ -139,6 +139,8 @@ pub struct DeliveryResult {
     /// What its plugins keep from now on, stored where the result counts. Only what was sent or
     /// filtered has any: of everything else nothing may stay.
     pub state: Vec<StateWrite>,
+    /// What the sender was given, where that is kept: it replaces what was kept before.
+    pub output: Option<Box<SavedOutput>>,
 }
 
 /// When an attempt ran.
@@ -228,12 +230,22 @@ pub struct DestinationAction {
 }
 
 /// What can be done to a destination.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DestinationActionKind {
     /// Nothing new is sent until it is resumed. The newest pause is the one that is shown.
     Pause,
     /// It may go on: after a pause, and after whatever stopped it.
     Resume,
+    /// A value that a plugin keeps there is removed. A pause stays what it is.
+    RemoveState(StateKey),
+}
+
+/// Names a value that a plugin keeps for a destination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateKey {
+    /// Which use of a plugin it belongs to.
+    pub space: String,
+    pub key: String,
 }
 
 /// A delivery that is about to be tried, and may have been before: by a process that died, or at a
@@ -348,27 +360,26 @@ impl ActionKind {
 
 impl DestinationActionKind {
     /// As shown to people and programs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            DestinationActionKind::Pause => "pause",
-            DestinationActionKind::Resume => "resume",
-        }
+    pub const fn as_str(&self) -> &'static str {
+        Self::name_of(self.number())
     }
 
     /// As stored; numbers are never reused.
-    pub const fn number(self) -> u8 {
+    pub const fn number(&self) -> u8 {
         match self {
             DestinationActionKind::Pause => 1,
             DestinationActionKind::Resume => 2,
+            DestinationActionKind::RemoveState(_) => 3,
         }
     }
 
-    /// From what is stored; none: from a newer binary.
-    pub const fn from_number(number: u8) -> Option<DestinationActionKind> {
+    /// What is stored, as shown to people and programs.
+    pub const fn name_of(number: u8) -> &'static str {
         match number {
-            1 => Some(DestinationActionKind::Pause),
-            2 => Some(DestinationActionKind::Resume),
-            _ => None,
+            1 => "pause",
+            2 => "resume",
+            3 => "remove-state",
+            _ => "unknown",
         }
     }
 }

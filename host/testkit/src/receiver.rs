@@ -9,7 +9,7 @@ use portway_model::{
 };
 use rand::{Rng, RngExt};
 
-use crate::auditor::written;
+use crate::auditor::{given, written};
 use crate::content::{self, Content, Kind};
 use crate::scenario::Rates;
 
@@ -49,7 +49,13 @@ impl Receiver {
     ) -> Reception {
         let takes = self.time(rates, rng);
         let mut reception = Reception {
-            report: RunReport { verdicts: Vec::new(), stop: None, go_singly: false, state: written(run) },
+            report: RunReport {
+                verdicts: Vec::new(),
+                stop: None,
+                go_singly: false,
+                state: written(run),
+                outputs: given(run),
+            },
             arrived: Vec::new(),
             takes,
             kills: None,

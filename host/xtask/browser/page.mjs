@@ -111,7 +111,7 @@ async function overview(page) {
   await table.getByRole("row", { name: /archive.*file.*running/ }).waitFor();
   await table.getByRole("row", { name: /results.*http/ }).waitFor();
   // Nobody takes the results: the page says so, and why.
-  await page.locator("#main .stuck li", { hasText: /lab → results.*unreachable/ }).first().waitFor();
+  await page.locator("#main .stuck li", { hasText: /lab → results.*cannot be reached/ }).first().waitFor();
   seen("an interface, its destinations, what is stuck");
   await resume(page, table);
   const repeated = page.locator("dl.facts > div", { hasText: "Repeated" }).locator("dd");
@@ -173,6 +173,13 @@ async function message(page) {
     await page.getByText(text).first().waitFor();
   }
   seen("its body in other forms");
+  await page.getByRole("table", { name: "Outputs" }).getByRole("row", { name: /archive/ }).waitFor();
+  await tabTo(page, "BUTTON", "Show what was made");
+  await page.keyboard.press("Enter");
+  await page.locator("#output-form").waitFor();
+  assert.equal(await page.locator("main img, main script, main b").count(), 0, "an output became HTML");
+  seen("what a sender was given");
+  await accessible(page, "message with an output");
 }
 
 /** Nothing is wider than the window, in both schemes. */

@@ -34,7 +34,7 @@ pub fn browser(root: &Path, binary: Binary) -> Result<()> {
     let portway = binary.path(root)?;
     let ports = Ports::free()?;
     let folder = project::lab_results(root, "browser", &ports)?;
-    add_stopped(&folder)?;
+    arrange(&folder)?;
     let pictures = folder.join("pictures");
     fs::create_dir_all(&pictures)?;
 
@@ -68,9 +68,9 @@ pub fn browser(root: &Path, binary: Binary) -> Result<()> {
     engine.stop(Duration::from_secs(30))
 }
 
-/// A destination that stops: a folder stands where its file would be. The walk removes it and starts
-/// the destination again.
-fn add_stopped(folder: &Path) -> Result<()> {
+/// A destination that stops, since a folder stands where its file would be: the walk removes it and
+/// starts the destination again. And another that saves what its sender is given.
+fn arrange(folder: &Path) -> Result<()> {
     const COPY: &str = r#"
 [[destination]]
 name = "copy"
@@ -83,7 +83,9 @@ grants.folder = { type = "folder", path = "out" }
     fs::create_dir_all(folder.join("out/copy"))?;
     let file = folder.join("interfaces/lab.toml");
     let text = fs::read_to_string(&file)? + COPY;
-    Ok(fs::write(file, text)?)
+    let saving = text.replacen("name = \"archive\"\n", "name = \"archive\"\nsave_output = true\n", 1);
+    ensure!(saving != text, "the example has no destination `archive`");
+    Ok(fs::write(file, saving)?)
 }
 
 /// Tests of the page's own logic, which need no browser.

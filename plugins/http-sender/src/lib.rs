@@ -25,7 +25,7 @@ impl Plugin for HttpSender {
     type Settings = Settings;
 
     fn open(settings: Settings, _context: &Context) -> Result<Self, Failure> {
-        let judging = Judging::new(settings.on_unauthorized, settings.answer_bytes_max);
+        let judging = Judging::new(&settings);
         Ok(HttpSender { asking: Asking::new(settings)?, judging })
     }
 

@@ -13,7 +13,8 @@ pub struct Settings {
     pub headers: BTreeMap<String, String>,
     pub content_type: Option<String>,
     pub idempotency_header: String,
-    pub on_unauthorized: OnUnauthorized,
+    pub on_unauthorized: OnRefusal,
+    pub on_forbidden: OnRefusal,
     pub answer_bytes_max: usize,
 }
 
@@ -25,7 +26,8 @@ impl Default for Settings {
             headers: BTreeMap::new(),
             content_type: None,
             idempotency_header: "Idempotency-Key".into(),
-            on_unauthorized: OnUnauthorized::Quarantine,
+            on_unauthorized: OnRefusal::Stop,
+            on_forbidden: OnRefusal::Quarantine,
             answer_bytes_max: 1024,
         }
     }
@@ -61,10 +63,10 @@ impl Method {
     }
 }
 
-/// What status 401 means.
+/// What a refusal of access means: this message's fault, or that of the credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum OnUnauthorized {
+pub enum OnRefusal {
     Quarantine,
     Stop,
 }

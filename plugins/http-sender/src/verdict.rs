@@ -3,23 +3,30 @@
 use portway_sdk::{Answer, Failure, HttpError, Later, Problem, Response, Trouble};
 
 use crate::retry_after;
-use crate::settings::OnUnauthorized;
+use crate::settings::{OnRefusal, Settings};
 
 /// Judges answers.
 pub struct Judging {
-    on_unauthorized: OnUnauthorized,
+    on_unauthorized: OnRefusal,
+    on_forbidden: OnRefusal,
     answer_bytes_max: usize,
 }
 
 impl Judging {
-    pub fn new(on_unauthorized: OnUnauthorized, answer_bytes_max: usize) -> Self {
-        Judging { on_unauthorized, answer_bytes_max }
+    pub fn new(settings: &Settings) -> Self {
+        let Settings { on_unauthorized, on_forbidden, answer_bytes_max, .. } = *settings;
+        Judging { on_unauthorized, on_forbidden, answer_bytes_max }
     }
 
     pub fn judge(&self, outcome: Result<Response, HttpError>) -> Result<Answer, Problem> {
         match outcome {
             Ok(response) => self.judge_response(&response),
-            Err(error) => Err(problem_of(error)),
+            // Asking again would deliver it again, and bring the same answer.
+            Err(HttpError::TooLarge) => Err(Problem::quarantine(
+                "answer-too-large",
+                format!("{}; the message has arrived, whatever it said", HttpError::TooLarge),
+            )),
+            Err(error) => Err(error.into_problem()),
         }
     }
 
@@ -30,8 +37,12 @@ impl Judging {
         match status {
             200..=299 => Ok(Answer::new(code, body)),
             300..=399 => Err(Problem::quarantine(code, redirected(response))),
-            401 if self.on_unauthorized == OnUnauthorized::Stop => {
+            401 if self.on_unauthorized == OnRefusal::Stop => {
                 let text = said("the server does not accept the credentials: it", status, &body);
+                Err(Trouble::misconfigured(code, text).into())
+            }
+            403 if self.on_forbidden == OnRefusal::Stop => {
+                let text = said("the credentials do not give access: the server", status, &body);
                 Err(Trouble::misconfigured(code, text).into())
             }
             408 | 425 | 429 | 500..=599 => {
@@ -80,22 +91,5 @@ fn redirected(response: &Response) -> String {
              grant that address if it is the right one"
         ),
         None => format!("the server answered {status} without saying where to; redirects are not followed"),
-    }
-}
-
-fn problem_of(error: HttpError) -> Problem {
-    let text = error.to_string();
-    match error {
-        HttpError::Timeout => Problem::retry("timeout", text),
-        HttpError::Unreachable(_) => Problem::retry("unreachable", text),
-        HttpError::Other(_) => Problem::retry("no-answer", text),
-        // It would be so for every message.
-        HttpError::Denied(_) => Trouble::misconfigured("denied", text).into(),
-        HttpError::Invalid(_) => Problem::quarantine("invalid-request", text),
-        // Asking again would deliver it again, and bring the same answer.
-        HttpError::TooLarge => Problem::quarantine(
-            "answer-too-large",
-            format!("{text}; the message has arrived, whatever it said"),
-        ),
     }
 }

@@ -1,6 +1,7 @@
 //! What an answer means, and the values in it.
 //!
-//! An API that is away is no message's fault; one that lets us in no more is an operator's matter.
+//! An API that is away is no message's fault; one that lets us in no more is an operator's matter; one
+//! that answers a message badly, or not in time, is asked again for that message.
 
 use portway_json::{Path, Value};
 use portway_sdk::http::{Error, Response};
@@ -21,31 +22,18 @@ pub enum Found {
 pub fn found(answer: Result<Response, Error>) -> Result<Found, Problem> {
     let answer = match answer {
         Ok(answer) => answer,
-        Err(error) => return Err(unanswered(&error)),
+        Err(error) => return Err(error.into_problem()),
     };
     let code = answer.status.to_string();
     match answer.status {
         200..=299 => Ok(Found::Answer(answer.body.text()?.into_owned())),
         404 | 410 => Ok(Found::Nothing),
-        401 | 403 => Err(Trouble::misconfigured(code, said(&answer)).into()),
-        408 | 425 | 429 | 500..=599 => Err(Trouble::Unavailable(Later {
-            failure: Failure::new(code, said(&answer)),
-            after_ms: wait(&answer),
-        })
-        .into()),
+        401 => Err(Trouble::misconfigured(code, said(&answer)).into()),
+        // It may be what was asked for this one message: others go on.
+        408 | 425 | 429 | 500..=599 => {
+            Err(Later { failure: Failure::new(code, said(&answer)), after_ms: wait(&answer) }.into())
+        }
         _ => Err(Problem::quarantine(code, said(&answer))),
-    }
-}
-
-fn unanswered(error: &Error) -> Problem {
-    let text = error.to_string();
-    match error {
-        Error::Denied(_) => Problem::quarantine("denied", text),
-        Error::Invalid(_) => Problem::quarantine("invalid-request", text),
-        Error::TooLarge => Problem::quarantine("answer-too-large", text),
-        Error::Timeout => Trouble::unavailable("timeout", text).into(),
-        Error::Unreachable(_) => Trouble::unavailable("unreachable", text).into(),
-        Error::Other(_) => Trouble::unavailable("no-answer", text).into(),
     }
 }
 

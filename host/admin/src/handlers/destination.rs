@@ -2,12 +2,14 @@
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::rejection::{JsonRejection, PathRejection};
-use axum::extract::{Path, State};
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
 
 use super::{Answer, Api, author, check_words};
 use crate::error::ApiError;
-use crate::{DestinationAction, DestinationActionKind, Head, LaneAction, LaneActionKind, params, views};
+use crate::{
+    DestinationAction, DestinationActionKind, Head, LaneAction, LaneActionKind, RemoveState, params, views,
+};
 
 type Names = Result<Path<(String, String)>, PathRejection>;
 type Lane = Result<Json<params::ActOnLane>, JsonRejection>;
@@ -51,6 +53,50 @@ pub(super) async fn list_actions(
 ) -> Answer<Vec<views::DestinationActionRecord>> {
     let (interface, destination) = slot(names)?;
     Ok(Json(api.control.list_destination_actions(&interface, &destination).await?))
+}
+
+pub(super) async fn list_state(
+    State(api): State<Api>,
+    names: Names,
+    list: Result<Query<params::ListState>, QueryRejection>,
+) -> Answer<views::StatePage> {
+    let (interface, destination) = slot(names)?;
+    let Query(list) = list.map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
+    if !(1..=params::ListState::LIMIT_MAX).contains(&list.limit) {
+        let text = format!("`limit` is {}, it goes from 1 to {}", list.limit, params::ListState::LIMIT_MAX);
+        return Err(ApiError::invalid(text));
+    }
+    if list.after.is_some() && list.space.is_none() {
+        return Err(ApiError::invalid("`after` needs `space`: keys are in order within one"));
+    }
+    Ok(Json(api.control.list_state(&interface, &destination, list).await?))
+}
+
+pub(super) async fn get_state(
+    State(api): State<Api>,
+    names: Names,
+    state: Result<Query<params::GetState>, QueryRejection>,
+) -> Answer<views::StateValue> {
+    let (interface, destination) = slot(names)?;
+    let Query(state) = state.map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
+    Ok(Json(api.control.get_state(&interface, &destination, state).await?))
+}
+
+pub(super) async fn remove_state(
+    State(api): State<Api>,
+    names: Names,
+    remove: Result<Json<params::RemoveState>, JsonRejection>,
+) -> Answer<views::StateRemoved> {
+    let (interface, destination) = slot(names)?;
+    let Json(remove) = remove.map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
+    let params::RemoveState { space, key, reason, author: given } = remove;
+    check_words(&reason, &given)?;
+    if reason.is_empty() {
+        return Err(ApiError::invalid("to remove a value needs a `reason`"));
+    }
+    let author = author(given);
+    let remove = RemoveState { interface, destination, space, key, author, reason };
+    Ok(Json(api.control.remove_state(remove).await?))
 }
 
 async fn act(api: &Api, action: DestinationAction) -> Answer<views::DestinationActionDone> {

@@ -44,6 +44,9 @@ pub struct MessageDetail {
     pub attributes: Vec<(String, String)>,
     pub deliveries: Vec<Delivery>,
     pub attempts: Vec<Attempt>,
+    /// What senders were given, where their destination keeps it.
+    #[serde(default)]
+    pub outputs: Vec<Output>,
     pub actions: Vec<ActionRecord>,
     /// Corrected copies that were made of it.
     #[serde(default)]
@@ -77,6 +80,23 @@ pub struct Attempt {
     /// `sent`, `filtered`, `quarantined` or `retry`.
     pub outcome: String,
     pub text: String,
+}
+
+/// What the sender of a destination was given: the newest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Output {
+    pub destination: String,
+    /// The round and the attempt it was made for.
+    pub round: u32,
+    pub attempt: u32,
+    pub saved_at: Time,
+    pub key: Option<String>,
+    /// Name and value, in order.
+    pub attributes: Vec<(String, String)>,
+    /// `same`: the bytes of the message itself; `kept`; `too-large`: they are not kept;
+    /// `no-room`: the store was full.
+    pub body: String,
+    pub body_bytes: u64,
 }
 
 /// What an operator did.

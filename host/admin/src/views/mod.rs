@@ -2,6 +2,7 @@
 
 mod destination;
 mod message;
+mod state;
 mod status;
 mod stream;
 mod time;
@@ -10,8 +11,9 @@ pub(crate) mod words;
 pub use destination::{DestinationActionDone, DestinationActionRecord, Pause};
 pub use message::{
     ActionDone, ActionRecord, Attempt, Backup, BulkDone, BulkItem, Delivery, Edited, Message, MessageDetail,
-    MessagePage,
+    MessagePage, Output,
 };
+pub use state::{StateKey, StatePage, StateRemoved, StateValue};
 pub use status::{
     BlockedLane, Commits, Count, DeliveryCounts, DeliveryLatency, Destination, DestinationState, Drain,
     Draining, Engine, EngineOnStore, EngineState, Health, Intake, Interface, Items, Listener, Memory, Notice,

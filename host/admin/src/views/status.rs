@@ -354,6 +354,7 @@ impl DestinationState {
 pub struct BlockedLane {
     pub lane: u16,
     pub message: u64,
+    /// What its last try came to; of a quarantined message the reason of its quarantine.
     pub why: String,
     pub attempts: u32,
     /// When it is tried again; none: when an operator resends or dismisses it.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use portway_admin::views::{self, Time};
 use portway_admin::{
     Action, BulkAction, Control, ControlError, ControlErrorKind, DestinationAction, DrainOrder, Edit,
-    LaneAction, params,
+    LaneAction, RemoveState, params,
 };
 use portway_model::{DeliveryState, MessageId, MessageStatus, Timestamp};
 
@@ -211,6 +211,7 @@ impl Control for Engine {
             attributes: vec![("hl7.type".into(), "ORU^R01".into())],
             deliveries: vec![delivery],
             attempts: Vec::new(),
+            outputs: Vec::new(),
             actions: Vec::new(),
             edits: Vec::new(),
         }))
@@ -218,6 +219,11 @@ impl Control for Engine {
 
     async fn get_body(&self, id: MessageId) -> Result<Option<Bytes>, ControlError> {
         Ok((id == MessageId(42)).then(|| Bytes::from_static(b"a\rb\0c")))
+    }
+
+    async fn get_output(&self, id: MessageId, destination: &str) -> Result<Bytes, ControlError> {
+        let none = || ControlError::new(ControlErrorKind::NotFound, "no-output", "nothing was kept");
+        (id == MessageId(42) && destination == "api").then(|| Bytes::from_static(b"made")).ok_or_else(none)
     }
 
     async fn act(&self, action: Action) -> Result<views::ActionDone, ControlError> {
@@ -264,6 +270,35 @@ impl Control for Engine {
         self.note(format!("{action:?}"));
         let destinations = vec![action.destination];
         Ok(views::ActionDone { message: MessageId(42), action: "dismiss".into(), destinations })
+    }
+
+    async fn list_state(
+        &self,
+        _: &str,
+        _: &str,
+        list: params::ListState,
+    ) -> Result<views::StatePage, ControlError> {
+        let space = list.space.unwrap_or_else(|| "counter".into());
+        let key = views::StateKey { space, key: format!("{}1", list.prefix) };
+        Ok(views::StatePage { keys: vec![key.clone()], next: Some(key) })
+    }
+
+    async fn get_state(
+        &self,
+        _: &str,
+        _: &str,
+        state: params::GetState,
+    ) -> Result<views::StateValue, ControlError> {
+        let space = state.space.unwrap_or_else(|| "counter".into());
+        let (value, encoding) = ("YQBi".into(), "base64".into());
+        Ok(views::StateValue { space, key: state.key, bytes: 3, value, encoding })
+    }
+
+    async fn remove_state(&self, remove: RemoveState) -> Result<views::StateRemoved, ControlError> {
+        self.note(format!("{remove:?}"));
+        let RemoveState { interface, destination, space, key, .. } = remove;
+        let space = space.unwrap_or_else(|| "counter".into());
+        Ok(views::StateRemoved { interface, destination, space, key })
     }
 
     async fn list_destination_actions(

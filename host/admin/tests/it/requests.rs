@@ -62,8 +62,31 @@ async fn messages_are_listed_shown_and_handed_out() {
     let (code, head, body) = api.send("GET /api/v1/messages/42/body", "").await;
     assert_eq!((code, body.as_str()), (200, "a\rb\0c"));
     assert!(head.contains("content-type: application/octet-stream") && head.contains("nosniff"), "{head}");
+    let (code, _, body) = api.send("GET /api/v1/messages/42/outputs/api", "").await;
+    assert_eq!((code, body.as_str()), (200, "made"));
+    assert_eq!(api.send("GET /api/v1/messages/42/outputs/none", "").await.0, 404);
     let (code, _, body) = api.send("GET /api/v1/refusals", "").await;
     assert_eq!((code, parse::<Vec<views::Refused>>(&body).len()), (200, 1));
+    api.stop().await;
+}
+
+#[tokio::test]
+async fn what_plugins_keep_is_listed_shown_and_removed() {
+    let api = Api::start().await;
+    let path = "/api/v1/destinations/lab/api/state";
+    let (code, _, body) = api.send(&format!("GET {path}?prefix=m"), "").await;
+    assert_eq!((code, parse::<views::StatePage>(&body).keys[0].key.as_str()), (200, "m1"));
+    let (code, _, body) = api.send(&format!("GET {path}/value?key=a%2Fb&space=own"), "").await;
+    let value = parse::<views::StateValue>(&body);
+    assert_eq!((code, value.space.as_str(), value.key.as_str()), (200, "own", "a/b"));
+    for bad in ["?limit=0", "?limit=501", "?after=a", "?x=1", "/value"] {
+        assert_eq!(api.send(&format!("GET {path}{bad}"), "").await.0, 422, "{bad}");
+    }
+    let remove = format!("POST {path}/remove");
+    assert_eq!(api.send(&remove, r#"{"key":"n"}"#).await.0, 422, "it needs a reason");
+    assert_eq!(api.send(&remove, r#"{"reason":"r"}"#).await.0, 422, "it needs a key");
+    let (code, _, body) = api.send(&remove, r#"{"key":"n","reason":"r","author":"ann"}"#).await;
+    assert_eq!((code, parse::<views::StateRemoved>(&body).key.as_str()), (200, "n"));
     api.stop().await;
 }
 

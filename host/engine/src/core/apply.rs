@@ -118,7 +118,7 @@ impl Core {
     }
 
     fn written(&mut self, finished: Finished, outcome: ResultOutcome, hints: &mut Vec<Hint>) {
-        self.completer.wrote(finished.place, self.at.monotonic);
+        self.completer.wrote(&finished, self.at.monotonic);
         let (applied, routed) = match outcome {
             ResultOutcome::Applied(routed) => (true, routed),
             ResultOutcome::Stale | ResultOutcome::Disowned => (false, Vec::new()),
@@ -175,6 +175,7 @@ impl Core {
         let waiting = batch.take_seats();
         self.closed = Some(Failure::new(code::FULL, &text));
         self.refuse_waiting(waiting, &Fate::full(text));
+        batch.results.iter_mut().for_each(Finished::leave_output);
         self.committer.give_back(batch);
         self.housekeeping.wrote();
     }

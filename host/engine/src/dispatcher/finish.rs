@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use portway_model::{Failure, Lane, Later, MessageId, StateWrite, code};
+use portway_model::{Failure, Lane, Later, MessageId, code};
 use portway_store::{Attempted, DeliveryResult, Settled};
 use rand::RngExt;
 
 use super::destination::Destination;
 use super::lane::Blocked;
 use super::pick::RunState;
-use super::report::{self, Meaning, Reader, Rules};
+use super::report::{self, Kept, Meaning, Reader, ReportedKept, Rules};
 use super::standing::{Heard, Patience};
 use super::stream::Hint;
 use super::timers::Timer;
@@ -54,11 +54,11 @@ impl Destination {
             let is_unsent = |verdict: &&Verdict| matches!(verdict, Verdict::Untried | Verdict::Filtered(_));
             rate.give_back(reading.verdicts.iter().filter(is_unsent).count());
         }
-        let mut state = report.state;
+        let mut kept = ReportedKept { state: report.state, outputs: report.outputs };
         for (index, (hint, verdict)) in hints.into_iter().zip(reading.verdicts).enumerate() {
             let meaning = self.meaning(&hint, no, verdict, desk, ctx);
-            let state = report::take_state(&mut state, index);
-            let entry = Entry { no, origin, hint, attempted, state };
+            let kept = kept.take(index);
+            let entry = Entry { no, origin, hint, attempted, kept };
             self.settle(entry, meaning, &mut left, ctx);
         }
         self.count_down(no, origin, suspected, &left);
@@ -97,7 +97,7 @@ impl Destination {
         let attempted = Attempted { started_at: began.wall, took: Duration::ZERO };
         let mut left = Left::default();
         for (hint, meaning) in hints.into_iter().zip(meanings) {
-            let entry = Entry { no, origin, hint, attempted, state: Vec::new() };
+            let entry = Entry { no, origin, hint, attempted, kept: Kept::default() };
             self.settle(entry, meaning, &mut left, ctx);
         }
         self.count_down(no, origin, suspected, &left);
@@ -136,7 +136,7 @@ impl Destination {
 
     /// Hands the result over and keeps what is not done.
     fn settle(&mut self, entry: Entry, meaning: Meaning, left: &mut Left, ctx: &mut Ctx<'_>) {
-        let Entry { no, origin, mut hint, attempted, state } = entry;
+        let Entry { no, origin, mut hint, attempted, mut kept } = entry;
         if hint.is_void {
             if !no.is_ordered() && origin == Origin::Due {
                 self.apart.leave(hint.message, hint.round);
@@ -150,6 +150,7 @@ impl Destination {
             Meaning::Untried if hint.recorded == 1 => {
                 let due_at = if no.is_ordered() { ctx.at.steady } else { self.apart.now(&ctx.at) };
                 let failure = Failure::new(code::NOT_TRIED, "the destination did not take it yet");
+                kept = Kept::default();
                 Meaning::Later { due_at, attempts: hint.attempts, failure }
             }
             Meaning::Untried => {
@@ -182,7 +183,7 @@ impl Destination {
         let is_drop = matches!(meaning, Meaning::Dropped(_));
         self.counts.dropped += u64::from(is_drop);
         if let Some(result) =
-            report::result((self.settings.id, self.epoch), &hint, (meaning, state), attempted)
+            report::result((self.settings.id, self.epoch), &hint, (meaning, kept), attempted)
         {
             self.accept(no, (origin, is_drop), result, ctx);
         }
@@ -196,6 +197,7 @@ impl Destination {
         ctx: &mut Ctx<'_>,
     ) {
         let has_state = !result.state.is_empty();
+        let output_bytes = result.output.as_ref().map_or(0, |output| output.bytes());
         match self.lanes.get_mut(&lane) {
             Some(state) => {
                 state.unwritten += 1;
@@ -205,7 +207,8 @@ impl Destination {
             None => self.apart.accepted(),
         }
         let place = self.place;
-        let finished = Finished { place, lane, origin, result, is_drop, has_state, refusals: 0 };
+        let finished =
+            Finished { place, lane, origin, result, is_drop, has_state, output_bytes, refusals: 0 };
         ctx.completer.accept(finished, ctx.at.monotonic);
     }
 
@@ -353,5 +356,5 @@ struct Entry {
     origin: Origin,
     hint: Hint,
     attempted: Attempted,
-    state: Vec<StateWrite>,
+    kept: Kept,
 }

@@ -305,9 +305,11 @@ impl Dispatcher {
 
     /// An operator's action on a whole destination is stored.
     pub fn acted_on_destination(&mut self, action: DestinationAction, ctx: &mut Ctx<'_>) {
-        self.with(ctx.layout.place(action.destination), ctx, |destination, desk, ctx| match action.kind {
+        self.with(ctx.layout.place(action.destination), ctx, |destination, desk, ctx| match &action.kind {
             DestinationActionKind::Pause => destination.pause(action, desk, ctx),
             DestinationActionKind::Resume => destination.resume(desk, ctx),
+            // Plugins read it from the store.
+            DestinationActionKind::RemoveState(_) => {}
         });
     }
 

@@ -4,8 +4,8 @@
 //! rest counts as not tried. That may send a message twice, and loses none.
 
 use portway_model::{
-    AttemptNo, DestinationId, Draft, Epoch, Failure, Guarantee, MessageId, Next, RetryPolicy, StateWrite,
-    Timestamp, code,
+    AttemptNo, DestinationId, Draft, Epoch, Failure, Guarantee, MessageId, Next, RetryPolicy, SavedOutput,
+    StateWrite, Timestamp, code,
 };
 use portway_store::{Attempted, DeliveryResult, NewMessage, Origin, OriginKind, Settled};
 
@@ -28,10 +28,29 @@ pub(crate) struct Reading {
     pub lie: Option<&'static str>,
 }
 
-/// Takes the state of one message out of a report's. Most reports have none.
-pub(crate) fn take_state(state: &mut [MessageState], index: usize) -> Vec<StateWrite> {
-    let of_message = state.iter_mut().find(|one| one.index as usize == index);
-    of_message.map(|one| std::mem::take(&mut one.writes)).unwrap_or_default()
+/// What a report has to keep of its messages.
+pub(crate) struct ReportedKept {
+    pub state: Vec<MessageState>,
+    pub outputs: Vec<Option<Box<SavedOutput>>>,
+}
+
+/// What is kept of one message. Of most nothing is.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    pub state: Vec<StateWrite>,
+    /// What the sender was given.
+    pub output: Option<Box<SavedOutput>>,
+}
+
+impl ReportedKept {
+    /// Takes out what belongs to one message.
+    pub fn take(&mut self, index: usize) -> Kept {
+        let of_message = self.state.iter_mut().find(|one| one.index as usize == index);
+        Kept {
+            state: of_message.map(|one| std::mem::take(&mut one.writes)).unwrap_or_default(),
+            output: self.outputs.get_mut(index).and_then(Option::take),
+        }
+    }
 }
 
 /// Makes the verdicts those that count.
@@ -152,16 +171,16 @@ impl Reader<'_> {
     }
 }
 
-/// The result of a delivery; none if nothing was tried. Of `state` only what belongs to something that
-/// was sent or filtered stays.
+/// The result of a delivery; none if nothing was tried. Of its state only what belongs to something that
+/// was sent or filtered stays; what its sender was given stays whatever became of it.
 pub(crate) fn result(
     (destination, epoch): (DestinationId, Epoch),
     hint: &Hint,
-    (meaning, state): (Meaning, Vec<StateWrite>),
+    (meaning, kept): (Meaning, Kept),
     attempted: Attempted,
 ) -> Option<DeliveryResult> {
     // What is dropped was never tried.
-    let state = if matches!(meaning, Meaning::Done(_)) { state } else { Vec::new() };
+    let has_ended = matches!(meaning, Meaning::Done(_));
     let (attempts, settled, attempted) = match meaning {
         Meaning::Done(settled) => (hint.attempts.next(), settled, Some(attempted)),
         // A runaway uses up no attempt: there is no number to record it under.
@@ -179,7 +198,8 @@ pub(crate) fn result(
         round: hint.round,
         attempts,
         attempted,
-        state: if settled.keeps_state() { state } else { Vec::new() },
+        state: if has_ended && settled.keeps_state() { kept.state } else { Vec::new() },
+        output: kept.output,
         settled,
     })
 }

@@ -126,7 +126,13 @@ impl Deliver for Receiver {
         // Of paused time: how long the peer takes.
         let is_slow = run.messages.iter().any(|message| message.body.starts_with(b"slow"));
         tokio::time::sleep(Duration::from_millis(if is_slow { 60_000 } else { 1 })).await;
-        let mut report = RunReport { verdicts: Vec::new(), stop: None, go_singly: false, state: Vec::new() };
+        let mut report = RunReport {
+            verdicts: Vec::new(),
+            stop: None,
+            go_singly: false,
+            state: Vec::new(),
+            outputs: Vec::new(),
+        };
         for message in &run.messages {
             let body = String::from_utf8(message.body.to_vec()).unwrap();
             match self.take(&run, &body, message.id) {

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -89,23 +90,30 @@ impl Pools {
         lock(&self.pools).values().map(|pool| lock(&pool.idle).len()).sum()
     }
 
-    /// One exchange. The caller holds the deadline.
+    /// One exchange. The caller holds the deadline; `begun` says whether the peer may have seen the
+    /// request when it passes.
     pub(super) async fn send(
         self: &Arc<Self>,
         grant: &HttpGrant,
         mut request: WireRequest,
+        begun: &AtomicBool,
     ) -> Result<HttpResponse, HttpError> {
         let pool = self.pool(grant);
         let turn = pool.turns.clone().acquire_owned().await;
         let _turn = turn.map_err(|_| HttpError::Other("the connector was closed".into()))?;
         while let Some(mut live) = pool.take_idle(self.settings.idle_timeout) {
+            begun.store(true, Ordering::Relaxed);
             match live.exchange(request, grant.response_bytes_max).await {
                 Ok(response) => return Ok(self.give_back(&pool, live, response)),
-                Err(Failed::Unsent(unsent)) => request = *unsent,
+                Err(Failed::Unsent(unsent)) => {
+                    begun.store(false, Ordering::Relaxed);
+                    request = *unsent;
+                }
                 Err(Failed::Error(error)) => return Err(error),
             }
         }
         let mut live = self.open(grant).await?;
+        begun.store(true, Ordering::Relaxed);
         match live.exchange(request, grant.response_bytes_max).await {
             Ok(response) => Ok(self.give_back(&pool, live, response)),
             Err(Failed::Error(error)) => Err(error),
@@ -159,7 +167,7 @@ impl Pools {
             return Ok(TlsTarget { config, name });
         }
         let config = tls::client_config(grant.tls_roots.as_deref(), &[b"http/1.1"]);
-        let config = Arc::new(config.map_err(|error| HttpError::Other(error.to_string()))?);
+        let config = Arc::new(config.map_err(|error| HttpError::Unreachable(error.to_string()))?);
         lock(&self.tls).insert(grant.tls_roots.clone(), (mark, config.clone()));
         Ok(TlsTarget { config, name })
     }

@@ -194,6 +194,19 @@ async fn the_whole_request_has_one_deadline() {
 }
 
 #[tokio::test]
+async fn time_that_ends_before_the_request_began_is_no_time_out_of_an_answer() {
+    // It takes connections and never speaks TLS.
+    let silent =
+        Server::start(|_, mut stream| async move { stream.read_to_end(&mut Vec::new()).await.map(drop) })
+            .await;
+    let base = Url::parse(&format!("https://localhost:{}/", silent.address.port())).unwrap();
+    let request = HttpRequest { timeout: Some(Duration::from_millis(100)), ..post("/") };
+    let error = Connector::default().send(&HttpGrant::new(base), request).await.unwrap_err();
+    assert_eq!(error, HttpError::Unreachable("no connection to `localhost` in time".into()));
+    assert!(!error.may_have_arrived());
+}
+
+#[tokio::test]
 async fn a_connection_that_broke_while_idle_is_replaced_without_a_word() {
     let asked = Asked::default();
     let theirs = asked.clone();
@@ -348,7 +361,7 @@ async fn tls_trusts_the_given_roots_alone() {
         assert!(matches!(result, Err(HttpError::Unreachable(_))), "{result:?}");
     }
     let nothing = HttpGrant { tls_roots: Some("/nowhere".into()), ..HttpGrant::new(base) };
-    assert!(matches!(connector.send(&nothing, post("/")).await, Err(HttpError::Other(_))));
+    assert!(matches!(connector.send(&nothing, post("/")).await, Err(HttpError::Unreachable(_))));
 }
 
 #[tokio::test]

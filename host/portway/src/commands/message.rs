@@ -124,6 +124,16 @@ struct ShowArgs {
     /// Write its bytes as they were received, and nothing else.
     #[arg(long)]
     body: bool,
+    /// Write the bytes that the sender of this destination was given, and nothing else; where the
+    /// destination has `save_output = true`.
+    #[arg(long, value_name = "DESTINATION", conflicts_with = "body", value_parser = destination_name)]
+    output: Option<String>,
+}
+
+/// As the project has them: it becomes a part of a path.
+fn destination_name(text: &str) -> Result<String, &'static str> {
+    let name = portway_config::Name::new(text).ok_or("it is no name of a destination")?;
+    Ok(name.as_str().to_owned())
 }
 
 #[derive(Debug, clap::Args)]
@@ -213,7 +223,9 @@ async fn edit(args: EditArgs, output: &mut Output) -> anyhow::Result<()> {
 async fn show_one(args: ShowArgs, output: &mut Output) -> anyhow::Result<()> {
     let client = Client::of(&args.project)?;
     let id = MessageId(args.id);
-    if args.body {
+    if let Some(destination) = args.output {
+        output.bytes(&client.get_output(id, &destination).await?).context("cannot write the output")?;
+    } else if args.body {
         output.bytes(&client.get_body(id).await?).context("cannot write the body")?;
     } else {
         output.data(&client.get_message(id).await?, show_detail)?;
@@ -289,7 +301,7 @@ fn origin(message: &views::Message) -> String {
 }
 
 fn show_detail(detail: &views::MessageDetail) -> String {
-    let views::MessageDetail { message, attributes, deliveries, attempts, actions, edits } = detail;
+    let views::MessageDetail { message, attributes, deliveries, attempts, outputs, actions, edits } = detail;
     let mut text = format!("message {} of {}: {}\n", message.id, message.interface, message.status);
     let _ = writeln!(text, "  received {}, stored {}", message.received_at, message.stored_at);
     let optional = [
@@ -325,6 +337,9 @@ fn show_detail(detail: &views::MessageDetail) -> String {
                 attempt.text
             );
         }
+        for output in outputs.iter().filter(|output| output.destination == delivery.destination) {
+            show_output(&mut text, message.id, output);
+        }
     }
     for action in actions {
         let at = action.destination.as_deref().unwrap_or("every destination");
@@ -335,6 +350,22 @@ fn show_detail(detail: &views::MessageDetail) -> String {
         );
     }
     text
+}
+
+fn show_output(text: &mut String, id: MessageId, output: &views::Output) {
+    let views::Output { destination, round, attempt, body, body_bytes, .. } = output;
+    let size = show::bytes(*body_bytes);
+    let _ = match body.as_str() {
+        "too-large" | "no-room" => {
+            let why = if body == "no-room" { "not kept: the store was full" } else { "too large to keep" };
+            writeln!(text, "      given to the sender for attempt {round}.{attempt}: {size}, {why}")
+        }
+        _ => writeln!(
+            text,
+            "      given to the sender for attempt {round}.{attempt}: {size}{}: `portway message show {id} --output {destination}`",
+            if body == "same" { ", as received" } else { "" },
+        ),
+    };
 }
 
 fn show_delivery(text: &mut String, delivery: &views::Delivery) {

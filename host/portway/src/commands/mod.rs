@@ -18,6 +18,7 @@ pub mod schema;
 pub mod secrets;
 mod show;
 pub mod sink;
+pub mod state;
 pub mod status;
 pub mod test;
 pub mod try_message;
@@ -30,6 +31,7 @@ use portway_config::{Draft, EncryptedError};
 use crate::cli::Command;
 use crate::client::ClientError;
 use crate::output::{Exit, Output};
+use crate::traffic::{GenerateError, ReceiveError};
 use crate::wiring::catalog::FindError;
 use crate::wiring::{AssembleError, StartError};
 
@@ -51,6 +53,7 @@ pub async fn dispatch(command: Command, output: &mut Output, judge: impl AsyncFn
         Command::Status(args) => status::run(args, output).await,
         Command::Message(args) => message::run(args, output).await,
         Command::Destination(args) => destination::run(args, output).await,
+        Command::State(args) => state::run(args, output).await,
         Command::Resume(args) => resume::run(args, output).await,
         Command::Lane(args) => lane::run(args, output).await,
         Command::Drain(args) => drain::run(args, output).await,
@@ -98,6 +101,12 @@ fn explain(error: &anyhow::Error) -> (Option<String>, Option<&'static str>) {
     }
     if let Some(error) = error.downcast_ref::<EncryptedError>() {
         return (error.hint().map(str::to_owned), Some(error.code()));
+    }
+    if let Some(error) = error.downcast_ref::<ReceiveError>() {
+        return (None, Some(error.code()));
+    }
+    if let Some(error) = error.downcast_ref::<GenerateError>() {
+        return (None, Some(error.code()));
     }
     match error.downcast_ref::<FindError>() {
         Some(error) => (error.hint(), Some(error.code())),

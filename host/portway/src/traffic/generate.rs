@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use portway_model::code;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -128,6 +129,16 @@ pub enum GenerateError {
         #[source]
         source: io::Error,
     },
+}
+
+impl GenerateError {
+    /// Its page says more.
+    pub fn code(&self) -> &'static str {
+        match self {
+            GenerateError::TooFewKeys { .. } => code::TOO_FEW_KEYS,
+            GenerateError::Ledger { .. } => code::LEDGER_NOT_WRITTEN,
+        }
+    }
 }
 
 /// What the connections share.

@@ -19,9 +19,9 @@ mod send;
 pub mod stop;
 pub mod tally;
 
-pub use generate::{GenerateProgress, GenerateReport, GenerateSettings, generate};
+pub use generate::{GenerateError, GenerateProgress, GenerateReport, GenerateSettings, generate};
 pub use latency::{Latency, LatencyReport};
 pub use message::{Identity, Template};
-pub use receive::{Behaviour, Protocol, ReceiveSettings, Receiver};
+pub use receive::{Behaviour, Protocol, ReceiveError, ReceiveSettings, Receiver};
 pub use stop::{Stop, Stopper};
 pub use tally::{Tally, TallyReport};

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use portway_model::code;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
@@ -68,6 +69,16 @@ pub enum ReceiveError {
         #[source]
         source: io::Error,
     },
+}
+
+impl ReceiveError {
+    /// Its page says more.
+    pub fn code(&self) -> &'static str {
+        match self {
+            ReceiveError::Listen { .. } => code::CANNOT_LISTEN,
+            ReceiveError::Ledger { .. } => code::LEDGER_NOT_WRITTEN,
+        }
+    }
 }
 
 /// A receiver that listens.

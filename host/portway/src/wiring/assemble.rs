@@ -195,7 +195,13 @@ async fn destination(
             return Err(AssembleError::NoTarget { interface, destination });
         }
     };
-    Ok(Destination { transforms, target, timeout: settings.timeout, latency: Arc::default() })
+    Ok(Destination {
+        transforms,
+        target,
+        timeout: settings.timeout,
+        save_output: settings.save_output,
+        latency: Arc::default(),
+    })
 }
 
 fn opening(

@@ -1,10 +1,11 @@
-//! What is wrong with the certificates a project names: expired, soon to expire, not the key's.
+//! What is wrong with the certificates a project names, of listeners and of grants: expired, soon to
+//! expire, not the key's.
 
 use std::path::Path;
 
 use portway_config::{At, GrantSettings, Place, Problem, Project, ProjectPath, TlsSettings};
 use portway_model::code;
-use portway_net::certificate::{self, Validity};
+use portway_net::certificate::{self, TlsError, Validity};
 use portway_net::listen::TlsFiles;
 
 /// A certificate that ends within so many days is worth a warning.
@@ -23,20 +24,56 @@ pub fn certificate_problems(project: &Project, now: i64) -> Vec<Problem> {
         let uses = interface.destinations.iter().flat_map(|one| one.transform.iter().chain(&one.sender));
         let of_source = source.into_iter().flat_map(|source| source.grants.values());
         for grant in uses.flat_map(|one| one.grants.values()).chain(of_source) {
-            let roots = match &grant.value {
-                GrantSettings::Http(http) => http.tls_roots.as_ref(),
-                GrantSettings::Tcp(tcp) => tcp.tls.settings().and_then(|tls| tls.roots.as_ref()),
-                GrantSettings::Folder(_)
-                | GrantSettings::Reveal(_)
-                | GrantSettings::Sign(_)
-                | GrantSettings::State(_) => None,
-            };
-            if let Some(roots) = roots {
-                authorities(roots, now, &mut problems);
-            }
+            of_grant(&grant.value, now, &mut problems);
         }
     }
     problems
+}
+
+fn of_grant(grant: &GrantSettings, now: i64, problems: &mut Vec<Problem>) {
+    let (roots, tls) = match grant {
+        GrantSettings::Http(http) => (http.tls_roots.as_ref(), None),
+        GrantSettings::Tcp(tcp) => {
+            let tls = tcp.tls.settings();
+            (tls.and_then(|tls| tls.roots.as_ref()), tls)
+        }
+        GrantSettings::Folder(_)
+        | GrantSettings::Reveal(_)
+        | GrantSettings::Sign(_)
+        | GrantSettings::State(_) => (None, None),
+    };
+    if let Some(roots) = roots {
+        authorities(roots, code::GRANT_UNUSABLE, now, problems);
+    }
+    if let Some((certificate, key)) = tls.and_then(|tls| tls.certificate.as_ref().zip(tls.key.as_ref())) {
+        shown_to_peer(certificate, key, now, problems);
+    }
+}
+
+/// The certificate that the host shows to a peer.
+fn shown_to_peer(
+    certificate: &At<ProjectPath>,
+    key: &At<ProjectPath>,
+    now: i64,
+    problems: &mut Vec<Problem>,
+) {
+    let (file, key) = (certificate.value.as_path(), key.value.as_path());
+    if !(file.is_file() && key.is_file()) {
+        return;
+    }
+    if let Err(error) = certificate::check_pair(file, key) {
+        problems.push(unfit(&error, &certificate.place, code::GRANT_UNUSABLE));
+    }
+    for validity in certificate::validities(file).unwrap_or_default() {
+        problems.extend(judge(&validity, &certificate.place, now));
+    }
+}
+
+fn unfit(error: &TlsError, place: &Place, code: &'static str) -> Problem {
+    let because = std::error::Error::source(error).map(|source| format!(": {source}"));
+    let text = format!("{error}{}", because.unwrap_or_default());
+    let problem = Problem::new(place.clone(), code, text);
+    problem.hint("name a certificate with its chain and the key that belongs to it")
 }
 
 fn listener(tls: &TlsSettings, now: i64, problems: &mut Vec<Problem>) {
@@ -51,22 +88,19 @@ fn listener(tls: &TlsSettings, now: i64, problems: &mut Vec<Problem>) {
         return;
     }
     if let Err(error) = certificate::check_files(&files) {
-        let because = std::error::Error::source(&error).map(|source| format!(": {source}"));
-        let text = format!("{error}{}", because.unwrap_or_default());
-        let problem = Problem::new(tls.certificate.place.clone(), code::LISTENER_TLS, text);
-        problems.push(problem.hint("name a certificate with its chain and the key that belongs to it"));
+        problems.push(unfit(&error, &tls.certificate.place, code::LISTENER_TLS));
     }
     let chain = certificate::validities(&files.certificate).unwrap_or_default();
     for validity in &chain {
         problems.extend(judge(validity, &tls.certificate.place, now));
     }
     if let Some(clients) = &tls.clients {
-        authorities(clients, now, problems);
+        authorities(clients, code::LISTENER_TLS, now, problems);
     }
 }
 
 /// A list of authorities has a problem when none of them holds.
-fn authorities(file: &At<ProjectPath>, now: i64, problems: &mut Vec<Problem>) {
+fn authorities(file: &At<ProjectPath>, code: &'static str, now: i64, problems: &mut Vec<Problem>) {
     let path: &Path = file.value.as_path();
     if !path.is_file() {
         return;
@@ -75,7 +109,7 @@ fn authorities(file: &At<ProjectPath>, now: i64, problems: &mut Vec<Problem>) {
         Ok(validities) => validities,
         Err(error) => {
             let text = error.to_string();
-            problems.push(Problem::new(file.place.clone(), code::LISTENER_TLS, text));
+            problems.push(Problem::new(file.place.clone(), code, text));
             return;
         }
     };
@@ -104,7 +138,7 @@ fn judge(validity: &Validity, place: &Place, now: i64) -> Option<Problem> {
     if left < SOON_DAYS * DAY_SECONDS {
         let text = format!("certificate `{who}` expires in {}", days(left));
         let problem = Problem::new(place.clone(), code::CERTIFICATE_EXPIRES, text).as_warning();
-        return Some(problem.hint("renew it; a listener reads the new one by itself"));
+        return Some(problem.hint("renew it; the new one is read without a restart"));
     }
     None
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use portway_admin::views::{self, Time};
 use portway_admin::{
     Action, ActionKind, BulkAction, Control, ControlError, ControlErrorKind, DestinationAction,
-    DestinationActionKind, DrainOrder, Edit, LaneAction, LaneActionKind, params,
+    DestinationActionKind, DrainOrder, Edit, LaneAction, LaneActionKind, RemoveState, params,
 };
 use portway_config::{DestinationSettings, InterfaceSettings, Project};
 use portway_engine::ports::Clock;
@@ -23,7 +23,12 @@ use portway_store::{ActionOutcome, EngineView, ListMessages, MessageView, QueueV
 mod bulk;
 mod current;
 mod edit;
+mod held;
 mod lane;
+mod outputs;
+mod state;
+
+use outputs::output;
 
 use super::clock::SystemClock;
 use super::latency::LatencyCounts;
@@ -219,7 +224,8 @@ impl Control for EngineControl {
     }
 
     async fn status(&self) -> Result<views::Status, ControlError> {
-        let engine = self.engine.status().await.map_err(|error| failed(code::ENGINE, chain(&error)))?;
+        let mut engine = self.engine.status().await.map_err(|error| failed(code::ENGINE, chain(&error)))?;
+        self.tell_held(&mut engine).await?;
         let queues = self.store.list_queues().await.map_err(unavailable)?;
         let engines = self.store.list_engines().await.map_err(unavailable)?;
         let queues: HashMap<_, _> = queues.into_iter().map(|queue| (queue.destination, queue)).collect();
@@ -286,13 +292,16 @@ impl Control for EngineControl {
         };
         let deliveries = self.store.list_deliveries(id).await.map_err(unavailable)?;
         let attempts = self.store.list_attempts(id).await.map_err(unavailable)?;
+        let outputs = self.store.list_outputs(id).await.map_err(unavailable)?;
         let actions = self.store.list_actions(id).await.map_err(unavailable)?;
         let name = |id| self.names.destination_name(id);
+        let body_bytes = view.body_bytes;
         Ok(Some(views::MessageDetail {
             attributes: view.attributes.pairs().to_vec(),
             message: self.message(view),
             deliveries: deliveries.into_iter().map(|one| delivery(name(one.destination), one)).collect(),
             attempts: attempts.into_iter().map(|one| attempt(name(one.destination), one)).collect(),
+            outputs: outputs.into_iter().map(|one| output(name(one.destination), body_bytes, one)).collect(),
             actions: actions.into_iter().map(|one| action_record(one.destination.map(name), one)).collect(),
             edits: self.store.list_edits(id).await.map_err(unavailable)?,
         }))
@@ -301,6 +310,10 @@ impl Control for EngineControl {
     async fn get_body(&self, id: MessageId) -> Result<Option<Bytes>, ControlError> {
         let messages = self.store.load_messages(&[id]).await.map_err(unavailable)?;
         Ok(messages.into_iter().next().map(|message| message.body))
+    }
+
+    async fn get_output(&self, id: MessageId, destination: &str) -> Result<Bytes, ControlError> {
+        self.load_output(id, destination).await
     }
 
     async fn act(&self, action: Action) -> Result<views::ActionDone, ControlError> {
@@ -375,6 +388,28 @@ impl Control for EngineControl {
             reason: action.reason,
         })
         .await
+    }
+
+    async fn list_state(
+        &self,
+        interface: &str,
+        destination: &str,
+        list: params::ListState,
+    ) -> Result<views::StatePage, ControlError> {
+        self.list_plugin_state(interface, destination, list).await
+    }
+
+    async fn get_state(
+        &self,
+        interface: &str,
+        destination: &str,
+        state: params::GetState,
+    ) -> Result<views::StateValue, ControlError> {
+        self.get_plugin_state(interface, destination, state).await
+    }
+
+    async fn remove_state(&self, remove: RemoveState) -> Result<views::StateRemoved, ControlError> {
+        self.remove_plugin_state(remove).await
     }
 
     async fn list_destination_actions(

@@ -18,6 +18,7 @@ use portway_runtime::{Batch, Call, CallError, Fault, FaultKind, HttpSender, Send
 use super::destinations::Destinations;
 use super::kept;
 use super::latency::LatencyCounts;
+use super::saved;
 
 /// Delivers for every destination of a project.
 pub struct Delivery {
@@ -33,6 +34,8 @@ pub struct Destination {
     pub target: Target,
     /// Wall time of one call of a plugin.
     pub timeout: Duration,
+    /// What the sender is given is reported.
+    pub save_output: bool,
     pub latency: Arc<LatencyCounts>,
 }
 
@@ -82,7 +85,12 @@ impl Deliver for Delivery {
                 break;
             }
         }
+        let mut outputs = Vec::new();
         if ending.stop.is_none() {
+            // What a route carries becomes a message of its own.
+            if destination.save_output && !matches!(destination.target, Target::Route(_)) {
+                outputs = saved::outputs(&run.messages, &steps);
+            }
             pass.send(&mut steps, &mut ending).await;
             if run.ordered {
                 kept::redo_behind_dropped(&ending.kept, &mut steps);
@@ -93,7 +101,7 @@ impl Deliver for Delivery {
             keep_order(&mut verdicts, run.hold_on_quarantine);
         }
         self.record_latency(&run, destination, &verdicts);
-        RunReport { verdicts, stop: ending.stop, go_singly: ending.go_singly, state: ending.kept }
+        RunReport { verdicts, stop: ending.stop, go_singly: ending.go_singly, state: ending.kept, outputs }
     }
 }
 
@@ -139,6 +147,7 @@ fn untried(count: usize, stop: Stop) -> RunReport {
         stop: Some(stop),
         go_singly: false,
         state: Vec::new(),
+        outputs: Vec::new(),
     }
 }
 

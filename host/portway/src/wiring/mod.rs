@@ -25,6 +25,7 @@ mod plugin_schema;
 pub mod rehearsal;
 mod reload;
 mod running;
+mod saved;
 mod secret_ledger;
 mod secret_tally;
 mod source_set;

@@ -14,7 +14,7 @@ use portway::output::{Exit, Format, Output};
 use portway_admin::views::{self, Time};
 use portway_admin::{
     Action, AdminServer, AdminSettings, BulkAction, Control, ControlError, ControlErrorKind,
-    DestinationAction, DrainOrder, Edit, LaneAction, params,
+    DestinationAction, DrainOrder, Edit, LaneAction, RemoveState, params,
 };
 use portway_model::{DeliveryState, MessageId, MessageStatus, Timestamp};
 
@@ -131,6 +131,16 @@ impl Control for Engine {
                 outcome: "quarantined".into(),
                 text: "http-400: no such patient".into(),
             }],
+            outputs: vec![views::Output {
+                destination: "api".into(),
+                round: 0,
+                attempt: 1,
+                saved_at: time(2_000),
+                key: None,
+                attributes: Vec::new(),
+                body: "kept".into(),
+                body_bytes: 4,
+            }],
             actions: vec![views::ActionRecord {
                 at: time(3_000),
                 destination: None,
@@ -141,6 +151,10 @@ impl Control for Engine {
             edits: vec![MessageId(9)],
         };
         Ok((id == MessageId(7)).then_some(detail))
+    }
+
+    async fn get_output(&self, _: MessageId, _: &str) -> Result<Bytes, ControlError> {
+        Ok(Bytes::from_static(b"made"))
     }
 
     async fn get_body(&self, id: MessageId) -> Result<Option<Bytes>, ControlError> {
@@ -158,6 +172,34 @@ impl Control for Engine {
 
     async fn act_on_destination(&self, _: DestinationAction) -> Result<(), ControlError> {
         Ok(())
+    }
+
+    async fn list_state(
+        &self,
+        _: &str,
+        _: &str,
+        list: params::ListState,
+    ) -> Result<views::StatePage, ControlError> {
+        let space = list.space.unwrap_or_else(|| "counter".into());
+        let key = views::StateKey { space, key: format!("{}1", list.prefix) };
+        Ok(views::StatePage { keys: vec![key.clone()], next: Some(key) })
+    }
+
+    async fn get_state(
+        &self,
+        _: &str,
+        _: &str,
+        state: params::GetState,
+    ) -> Result<views::StateValue, ControlError> {
+        let space = state.space.unwrap_or_else(|| "counter".into());
+        let (value, encoding) = ("YQBi".into(), "base64".into());
+        Ok(views::StateValue { space, key: state.key, bytes: 3, value, encoding })
+    }
+
+    async fn remove_state(&self, remove: RemoveState) -> Result<views::StateRemoved, ControlError> {
+        let RemoveState { interface, destination, space, key, .. } = remove;
+        let space = space.unwrap_or_else(|| "counter".into());
+        Ok(views::StateRemoved { interface, destination, space, key })
     }
 
     async fn list_destination_actions(
@@ -233,6 +275,7 @@ async fn a_message_is_shown_with_all_that_is_known_of_it() {
               hl7.type: ORU^R01
               → api: quarantined (1 attempt, round 1) at 1970-01-01T00:00:04.000Z: http-400: \u{1b}[2Jno such patient
                   1970-01-01T00:00:02.000Z attempt 0.1: quarantined after 5 ms: http-400: no such patient
+                  given to the sender for attempt 0.1: 4 B: `portway message show 7 --output api`
               1970-01-01T00:00:03.000Z resend by ann at every destination: patient added
         "#]],
     );
@@ -253,6 +296,34 @@ async fn a_body_is_written_byte_for_byte() {
     assert_eq!(client.get_body(MessageId(7)).await.unwrap().as_ref(), b"MSH|\rPID|\xff\r");
     let (_, stdout, _) = running.portway(&["message", "show", "7", "--body"]).await;
     assert_eq!(stdout, "MSH|\rPID|\u{fffd}\r");
+    let (_, stdout, _) = running.portway(&["message", "show", "7", "--output", "api"]).await;
+    assert_eq!(stdout, "made");
+}
+
+#[tokio::test]
+async fn what_keeps_traffic_from_starting_has_a_page() {
+    let (exit, _, stderr) = portway(&["gen", "--keys", "1", "--connections", "2"]).await;
+    assert!(exit == Exit::Failed && stderr.contains("`portway explain too-few-keys`"), "{stderr}");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (exit, _, stderr) = portway(&["sink", "--listen", &address]).await;
+    assert!(exit == Exit::Failed && stderr.contains("`portway explain cannot-listen`"), "{stderr}");
+}
+
+#[tokio::test]
+async fn a_value_that_a_plugin_keeps_is_written_byte_for_byte() {
+    let running = Running::start().await;
+    let (_, stdout, _) = running.portway(&["state", "show", "lab/api", "n"]).await;
+    assert_eq!(stdout, "a\0b");
+    let (_, stdout, stderr) = running.portway(&["state", "list", "lab/api", "--prefix", "m"]).await;
+    check(
+        &stdout,
+        expect![[r#"
+            SPACE    KEY
+            counter  m1
+        "#]],
+    );
+    assert!(stderr.contains("`--space counter --after m1` shows them"), "{stderr}");
 }
 
 #[tokio::test]

@@ -64,16 +64,64 @@ async fn a_server_that_hangs_holds_no_instance_and_ends_with_the_time() {
 }
 
 #[tokio::test]
-async fn a_peer_that_is_away_is_not_the_messages_fault() {
+async fn a_peer_that_is_away_is_one_fact_and_no_message_is_blamed() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let nobody = format!("http://{}/results", listener.local_addr().unwrap());
+    drop(listener);
+    // It takes connections and closes them in the handshake.
+    let no_tls = closing().await.replace("http:", "https:");
+    for url in [nobody, no_tls] {
+        for ordered in [true, false] {
+            let call = sender(&url, "{}").await.send(&Batch { ordered, ..batch(&["one", "two"]) }).await;
+            let Err(CallError::Trouble(Trouble::Unavailable(later))) = call.result else {
+                panic!("{url}: {:?}", call.result)
+            };
+            assert_eq!(later.failure.code, "unreachable", "{url}");
+            assert!(call.sent.is_empty() && call.unsure.is_empty(), "nothing can have arrived");
+        }
+    }
+}
+
+/// The address of a server that takes connections and closes each as soon as it is spoken to.
+async fn closing() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/results", listener.local_addr().unwrap());
-    drop(listener);
-    let call = sender(&url, "{}").await.send(&batch(&["one"])).await;
-    match call.result {
-        Ok(verdicts) => assert_eq!(shape(&verdicts), ["retry"]),
-        Err(error) => assert!(matches!(error, CallError::Trouble(Trouble::Unavailable(_))), "{error}"),
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 512]).await;
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn a_connection_that_ends_before_its_answer_is_the_messages_own_retry() {
+    let call = sender(&closing().await, "{}").await.send(&batch(&["one"])).await;
+    assert_eq!(call.unsure, [0], "it may have arrived");
+    match call.result.unwrap().as_slice() {
+        [SendVerdict::Retry(later)] => assert_eq!(later.failure.code, "no-answer"),
+        other => panic!("{other:?}"),
     }
-    assert!(call.sent.is_empty());
+}
+
+#[tokio::test]
+async fn wrong_credentials_stop_the_destination_and_what_was_sent_stays_sent() {
+    let server = Server::start(by_body).await;
+    let sender = sender(&server.url, "{}").await;
+    let call = sender.send(&batch(&["stranger"])).await;
+    assert!(
+        matches!(&call.result, Err(CallError::Trouble(Trouble::Misconfigured(why))) if why.code == "401"),
+        "{:?}",
+        call.result
+    );
+    assert!(call.unsure.is_empty(), "the server has said that it did not take it");
+    // In order the answers before it count; the next run meets it first and stops.
+    let call = sender.send(&Batch { ordered: true, ..batch(&["one", "stranger", "three"]) }).await;
+    assert_eq!(call.sent, [0]);
+    assert!(call.unsure.is_empty());
+    let verdicts = call.result.unwrap();
+    assert_eq!(shape(&verdicts), ["sent", "untried", "untried"]);
+    assert!(matches!(&verdicts[0], SendVerdict::Sent(answer) if answer.code == "201"), "{verdicts:?}");
 }
 
 #[tokio::test]

@@ -77,6 +77,7 @@ pub fn by_body(body: &str) -> &'static str {
     match body {
         "busy" => "503 Service Unavailable",
         "wrong" => "422 Unprocessable Content",
+        "stranger" => "401 Unauthorized",
         "hang" => "hang",
         _ => "201 Created",
     }

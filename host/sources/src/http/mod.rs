@@ -11,7 +11,6 @@ mod respond;
 mod routes;
 mod table;
 
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,9 +22,9 @@ use portway_model::{Failure, code};
 use portway_net::listen::{self, ListenStatus, Listener, Peer};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
-use crate::backoff::{Backoff, Welcome};
+use crate::backoff::{Backoff, Turn, wait_turn};
 use crate::budget::Budget;
 use crate::counters::{Counters, SourceStatus};
 
@@ -164,7 +163,7 @@ async fn serve<I: RequestIntake, E: Endpoint>(
     mut stop: watch::Receiver<bool>,
 ) {
     let listen::Connection { reader, writer, peer, permit } = connection;
-    if !wait_turn(&shared, peer.address.ip(), &mut stop).await {
+    if wait_turn(&shared.backoff, peer.address.ip(), &mut stop).await != Turn::Come {
         return;
     }
     let _open = shared.strays.open();
@@ -221,23 +220,6 @@ async fn answer<I: RequestIntake, E: Endpoint>(
         shared.lock().fault(peer.address.ip(), Instant::now());
     }
     ended.response
-}
-
-/// An address whose requests made a source fail waits before it is read again. False: it is closed.
-async fn wait_turn<I, E>(shared: &Shared<I, E>, address: IpAddr, stop: &mut watch::Receiver<bool>) -> bool {
-    let welcome = shared.lock().welcome(address, Instant::now());
-    match welcome {
-        Welcome::Now => true,
-        Welcome::Closed => false,
-        Welcome::After(wait) => {
-            let stopped = tokio::select! {
-                () = sleep(wait) => false,
-                () = stopped(stop) => true,
-            };
-            shared.lock().waited(address);
-            !stopped
-        }
-    }
 }
 
 impl<I, E> Shared<I, E> {

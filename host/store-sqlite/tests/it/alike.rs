@@ -3,18 +3,19 @@
 //! Seeded sequences of batches go to both; every answer and everything that can be read is
 //! compared. A failure names its seed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use portway_model::{
-    Answer, AttemptNo, DestinationId, Epoch, Failure, GroupId, InterfaceId, Key, Lane, MessageId,
-    MessageStatus, Round, StateWrite, Term, Timestamp,
+    Answer, AttemptNo, Attributes, DestinationId, Epoch, Failure, GroupId, InterfaceId, Key, Lane, MessageId,
+    MessageStatus, Round, SavedBody, SavedOutput, StateWrite, Term, Timestamp,
 };
 use portway_store::memory::MemoryStore;
 use portway_store::{
     Action, ActionKind, Attempted, DedupeWindow, DeliveryResult, DestinationAction, DestinationActionKind,
     Durability, Edited, ListMessages, ListStateKeys, NewDelivery, NewMessage, Origin, OriginKind,
-    Registration, Settled, SourceCursor, Store, Suspect, Topology, WriteBatch,
+    Registration, Settled, SourceCursor, StateKey, Store, Suspect, Topology, WriteBatch,
 };
 
 use crate::harness::{Folder, NOW, message};
@@ -77,6 +78,19 @@ fn new_message(dice: &mut Dice, now: Timestamp) -> NewMessage {
     new
 }
 
+fn output(dice: &mut Dice) -> SavedOutput {
+    SavedOutput {
+        key: Key::new(&format!("k{}", dice.below(9))),
+        attributes: Arc::new(Attributes::new(vec![("made".into(), dice.below(9).to_string())]).unwrap()),
+        body: match dice.below(4) {
+            0 => SavedBody::Same,
+            1 => SavedBody::TooLarge(dice.below(9_999)),
+            2 => SavedBody::NoRoom(dice.below(9_999)),
+            _ => SavedBody::Kept(vec![b'x'; dice.below(99) as usize].into()),
+        },
+    }
+}
+
 fn result(dice: &mut Dice, last: u64, now: Timestamp) -> DeliveryResult {
     let settled = match dice.below(12) {
         0..5 => Settled::Sent(Answer::default()),
@@ -104,6 +118,7 @@ fn result(dice: &mut Dice, last: u64, now: Timestamp) -> DeliveryResult {
         settled,
         attempted: (!dice.one_in(5)).then_some(attempted),
         state,
+        output: dice.one_in(3).then(|| Box::new(output(dice))),
     }
 }
 
@@ -142,7 +157,14 @@ fn batch(dice: &mut Dice, mark: u64, last: u64, now: Timestamp) -> WriteBatch {
     };
     let on_destination = |dice: &mut Dice| DestinationAction {
         destination: DestinationId(1 + dice.below(DESTINATIONS) as u32),
-        kind: if dice.one_in(2) { DestinationActionKind::Pause } else { DestinationActionKind::Resume },
+        kind: match dice.below(3) {
+            0 => DestinationActionKind::Pause,
+            1 => DestinationActionKind::Resume,
+            _ => {
+                let key = dice.below(9).to_string();
+                DestinationActionKind::RemoveState(StateKey { space: "puppet".into(), key })
+            }
+        },
         author: "ann".into(),
         reason: format!("reason {}", dice.below(9)),
     };
@@ -209,6 +231,8 @@ async fn told(store: &dyn Store, last: u64, now: Timestamp) -> String {
         told += &format!("{id} {:?}\n", store.get_message(*id).await.unwrap());
         told += &format!("{:?}\n", store.list_deliveries(*id).await.unwrap());
         told += &format!("{:?}\n", store.list_attempts(*id).await.unwrap());
+        told += &format!("{:?}\n", store.list_outputs(*id).await.unwrap());
+        told += &format!("{:?}\n", store.load_output(*id, DestinationId(1)).await.unwrap());
         told += &format!("{:?}\n", store.list_actions(*id).await.unwrap());
         told += &format!("{:?}\n", store.list_edits(*id).await.unwrap());
     }

@@ -88,6 +88,7 @@ pub(crate) fn sent(message: u64, destination: u32) -> DeliveryResult {
         attempts: AttemptNo(1),
         settled: Settled::Sent(Answer::default()),
         attempted: None,
+        output: None,
     }
 }
 

@@ -158,6 +158,7 @@ impl Fixture {
             settled,
             attempted,
             state: Vec::new(),
+            output: None,
         }
     }
 

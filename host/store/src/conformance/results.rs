@@ -1,14 +1,19 @@
 //! Results of deliveries: which count, what they change, what is recorded.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use portway_model::{Answer, AttemptNo, DeliveryState, Failure, MessageId, MessageStatus, Round, Timestamp};
+use bytes::Bytes;
+use portway_model::{
+    Answer, AttemptNo, Attributes, DeliveryState, Failure, Key, MessageId, MessageStatus, Round, SavedBody,
+    SavedOutput, Timestamp,
+};
 
 use super::Harness;
 use super::fixture::{Fixture, RESEND, applied, delivery, quarantined, retry, sent, stored};
 use crate::{
-    Attempted, DeliveryResult, MessageOutcome, NewMessage, Origin, OriginKind, ResultOutcome, Settled,
-    WriteBatch,
+    Attempted, DeliveryResult, MessageOutcome, NewMessage, Origin, OriginKind, OutputBody, ResultOutcome,
+    Settled, WriteBatch,
 };
 
 pub async fn a_sent_delivery_finishes_its_message(harness: &dyn Harness) {
@@ -242,6 +247,61 @@ pub async fn failed_attempts_are_recorded(harness: &dyn Harness) {
     fixture.settle_one(id, quarantined()).await;
     let [only] = fixture.store.list_attempts(id).await.unwrap().try_into().unwrap();
     assert_eq!((only.outcome, only.text.as_str()), ("quarantined", "bad: no good"));
+}
+
+pub async fn what_a_sender_was_given_is_kept(harness: &dyn Harness) {
+    let fixture = Fixture::open(harness).await;
+    let id = fixture.store_one(fixture.message_to(&[(fixture.x, 0), (fixture.y, 0)])).await;
+    let given = |key: &str, body| {
+        let attributes = Attributes::new(vec![("made".into(), key.into())]).unwrap();
+        Some(Box::new(SavedOutput { key: Key::new(key), attributes: Arc::new(attributes), body }))
+    };
+    let kept = |bytes: &'static [u8]| SavedBody::Kept(Bytes::from_static(bytes));
+    let at = |destination, number: u32, settled, output| DeliveryResult {
+        attempts: AttemptNo(number),
+        output,
+        ..fixture.result(id, destination, settled)
+    };
+    fixture.settle(vec![at(fixture.x, 1, retry(Timestamp(50)), given("first", kept(b"one")))]).await;
+    fixture.settle(vec![at(fixture.x, 2, retry(Timestamp(60)), None)]).await;
+    let [first] = fixture.store.list_outputs(id).await.unwrap().try_into().unwrap();
+    assert_eq!(
+        (first.attempt, first.key.as_deref(), first.body),
+        (AttemptNo(1), Some("first"), OutputBody::Kept(3))
+    );
+    assert_eq!(first.attributes.pairs(), [("made".to_owned(), "first".to_owned())]);
+    assert_eq!(fixture.store.load_output(id, fixture.x).await.unwrap().as_deref(), Some(&b"one"[..]));
+    // The newest replaces it, also with less; what does not count changes nothing.
+    fixture.settle(vec![at(fixture.x, 3, sent(), given("second", SavedBody::TooLarge(7)))]).await;
+    fixture.settle(vec![at(fixture.x, 4, sent(), given("stale", kept(b"stale")))]).await;
+    // Whatever became of it, and also where its bytes had no room.
+    fixture.settle(vec![at(fixture.y, 1, retry(Timestamp(70)), given("full", SavedBody::NoRoom(8)))]).await;
+    let outputs = fixture.store.list_outputs(id).await.unwrap();
+    assert_eq!(outputs.last().map(|output| output.body), Some(OutputBody::NoRoom(8)));
+    fixture.settle(vec![at(fixture.y, 2, sent(), given("same", SavedBody::Same))]).await;
+    let outputs = fixture.store.list_outputs(id).await.unwrap();
+    let told: Vec<_> = outputs.iter().map(|one| (one.destination, one.attempt.0, one.body)).collect();
+    assert_eq!(told, [(fixture.x, 3, OutputBody::TooLarge(7)), (fixture.y, 2, OutputBody::Same)]);
+    assert_eq!(fixture.store.load_output(id, fixture.x).await.unwrap(), None);
+    assert_eq!(fixture.store.load_output(id, fixture.y).await.unwrap(), None);
+    fixture.wait(10);
+    assert_eq!(fixture.store.prune(fixture.a, fixture.now(), fixture.now(), 100).await.unwrap(), 1);
+    assert_eq!(fixture.store.list_outputs(id).await.unwrap(), []);
+}
+
+pub async fn what_the_sender_of_a_quarantined_message_was_given_is_kept(harness: &dyn Harness) {
+    let fixture = Fixture::open(harness).await;
+    let id = fixture.store_one(fixture.message_to(&[(fixture.x, 0)])).await;
+    let body = SavedBody::Kept(Bytes::from_static(b"made"));
+    let output = SavedOutput { key: None, attributes: Arc::default(), body };
+    let result = fixture.result(id, fixture.x, quarantined());
+    fixture.settle(vec![DeliveryResult { output: Some(Box::new(output)), ..result }]).await;
+    let [output] = fixture.store.list_outputs(id).await.unwrap().try_into().unwrap();
+    assert_eq!((output.round, output.saved_at, output.body), (Round(0), fixture.now(), OutputBody::Kept(4)));
+    assert_eq!(fixture.store.load_output(id, fixture.x).await.unwrap().as_deref(), Some(&b"made"[..]));
+    // A resent one keeps it until its sender is given something again.
+    fixture.act(id, None, RESEND).await;
+    assert_eq!(fixture.store.list_outputs(id).await.unwrap(), [output]);
 }
 
 pub async fn a_large_batch_of_mixed_results_is_stored(harness: &dyn Harness) {

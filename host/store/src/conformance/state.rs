@@ -4,8 +4,11 @@ use bytes::Bytes;
 use portway_model::{Answer, DestinationId, Failure, Round, StateWrite};
 
 use super::Harness;
-use super::fixture::{Fixture, retry, sent};
-use crate::{ActionKind, DeliveryResult, ErrorKind, ListStateKeys, Settled, Store};
+use super::fixture::{Fixture, retry, sent, topology};
+use crate::{
+    ActionKind, DeliveryResult, DestinationAction, DestinationActionKind, DestinationActionView, ErrorKind,
+    ListStateKeys, Settled, StateKey, Store, WriteBatch,
+};
 
 const SPACE: &str = "puppet";
 
@@ -102,7 +105,7 @@ pub async fn state_outside_its_limits_or_of_what_failed_is_refused(harness: &dyn
     ];
     for (settled, state) in refused {
         let result = with(fixture.result(id, x, settled), vec![state]);
-        let batch = crate::WriteBatch { results: vec![result], ..fixture.batch() };
+        let batch = WriteBatch { results: vec![result], ..fixture.batch() };
         let error = fixture.store.write(batch).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     }
@@ -141,4 +144,40 @@ pub async fn state_outlives_the_process_and_the_messages_it_came_with(harness: &
     fixture.store.prune(a, later, later, 100).await.unwrap();
     let store = harness.reopen(fixture.store).await;
     assert_eq!(get(&*store, x, "a").await.as_deref(), Some("1"));
+}
+
+pub async fn an_operator_removes_one_value_and_a_pause_stays(harness: &dyn Harness) {
+    let mut fixture = Fixture::open(harness).await;
+    let (x, y) = (fixture.x, fixture.y);
+    let id = fixture.store_one(fixture.message_to(&[(x, 0), (y, 0)])).await;
+    let state = || vec![write("a", Some("1")), write("b", Some("2"))];
+    fixture.settle(vec![with(fixture.result(id, x, sent()), state())]).await;
+    fixture.settle(vec![with(fixture.result(id, y, sent()), state())]).await;
+    let act = async |fixture: &Fixture, kind: DestinationActionKind, reason: &str| {
+        let action = DestinationAction { destination: x, kind, author: "ann".into(), reason: reason.into() };
+        fixture.write(WriteBatch { destination_actions: vec![action], ..fixture.batch() }).await;
+    };
+    let remove = |space: &str, key: &str| {
+        DestinationActionKind::RemoveState(StateKey { space: space.into(), key: key.into() })
+    };
+    act(&fixture, DestinationActionKind::Pause, "they rebuild").await;
+    act(&fixture, remove("other", "b"), "of another use").await;
+    act(&fixture, remove(SPACE, "none"), "is not there").await;
+    act(&fixture, remove(SPACE, "a"), "counted wrong").await;
+    let store = &*fixture.store;
+    assert_eq!((get(store, x, "a").await, get(store, x, "b").await.as_deref()), (None, Some("2")));
+    assert_eq!(get(store, y, "a").await.as_deref(), Some("1"), "of its destination alone");
+    let newest = store.list_destination_actions(x).await.unwrap().remove(0);
+    assert_eq!((newest.action, newest.reason.as_str()), ("remove-state", "counted wrong"));
+    // However many follow, the word on the pause is not forgotten.
+    for _ in 0..=DestinationActionView::KEPT_MAX {
+        act(&fixture, remove(SPACE, "b"), "again").await;
+    }
+    let listed = fixture.store.list_destination_actions(x).await.unwrap();
+    assert_eq!(listed.len(), DestinationActionView::KEPT_MAX as usize);
+    fixture = fixture.reopen(harness).await;
+    let pauses = fixture.store.register(&topology()).await.unwrap().pauses;
+    let told: Vec<_> = pauses.iter().map(|(of, pause)| (*of, pause.reason.as_str())).collect();
+    assert_eq!(told, [(x, "they rebuild")]);
+    assert_eq!(get(&*fixture.store, x, "a").await, None);
 }

@@ -25,6 +25,12 @@ impl PluginState {
         }
     }
 
+    pub(super) fn remove(&mut self, destination: DestinationId, space: &str, key: &str) {
+        if let Some(values) = self.values.get_mut(&(destination, space.to_owned())) {
+            values.remove(key);
+        }
+    }
+
     fn space(&self, destination: DestinationId, space: &str) -> Option<&BTreeMap<String, Bytes>> {
         self.values.get(&(destination, space.to_owned()))
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use portway_model::{
     AttemptNo, Attributes, DeliveryState, DestinationId, GroupId, InterfaceId, Key, Lane, MessageId,
-    MessageStatus, Round, Term, Timestamp,
+    MessageStatus, Round, SavedOutput, Term, Timestamp,
 };
 
 use super::EngineNo;
@@ -30,6 +30,7 @@ pub(super) struct State {
     pub(super) queue: BTreeSet<(DestinationId, Lane, MessageId)>,
     pub(super) held: BTreeSet<(DestinationId, Lane, MessageId)>,
     pub(super) attempts: BTreeMap<(MessageId, DestinationId, Round, AttemptNo), AttemptView>,
+    pub(super) outputs: BTreeMap<(MessageId, DestinationId), Saved>,
     pub(super) actions: BTreeMap<MessageId, Vec<ActionView>>,
     dedupe: BTreeMap<(InterfaceId, Key), Remembered>,
     pub(super) cursors: BTreeMap<InterfaceId, Bytes>,
@@ -223,6 +224,10 @@ impl State {
         self.suspects.remove(&slot);
         self.record_attempt(result);
         self.plugin_state.keep(result);
+        if let Some(output) = &result.output {
+            let (round, attempt) = (result.round, result.attempts);
+            self.outputs.insert(slot, Saved { round, attempt, at: now, output: (**output).clone() });
+        }
         self.follow_deliveries(result.message);
         let routed = match &result.settled {
             Settled::Routed(messages) => {
@@ -347,11 +352,21 @@ impl State {
         let gone: BTreeSet<MessageId> = old.into_iter().collect();
         self.deliveries.retain(|(message, _), _| !gone.contains(message));
         self.attempts.retain(|(message, ..), _| !gone.contains(message));
+        self.outputs.retain(|(message, _), _| !gone.contains(message));
         self.suspects.retain(|(message, _), _| !gone.contains(message));
         self.requests.retain(|(message, ..)| !gone.contains(message));
         self.dedupe.retain(|_, known| known.expires_at > now);
         gone.len() as u64
     }
+}
+
+/// What a sender was given.
+#[derive(Clone)]
+pub(super) struct Saved {
+    pub(super) round: Round,
+    pub(super) attempt: AttemptNo,
+    pub(super) at: Timestamp,
+    pub(super) output: SavedOutput,
 }
 
 /// What a dedupe key says of a message.

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use portway_model::{AttemptNo, DeliveryState, DestinationId, Lane, MessageId, Round, Timestamp};
+use bytes::Bytes;
+use portway_model::{AttemptNo, DeliveryState, DestinationId, Lane, MessageId, Round, SavedBody, Timestamp};
 
-use super::state::{Message, State};
+use super::state::{Message, Saved, State};
 use crate::{
-    ActionView, AttemptView, DeliveryView, LaneHead, ListMessages, MessageView, Origin, OriginKind, Page,
-    Pending, QueueView, StoredMessage,
+    ActionView, AttemptView, DeliveryView, LaneHead, ListMessages, MessageView, Origin, OriginKind,
+    OutputBody, OutputView, Page, Pending, QueueView, StoredMessage,
 };
 
 type Queue = BTreeSet<(DestinationId, Lane, MessageId)>;
@@ -132,6 +133,32 @@ impl State {
         let first = (id, DestinationId(0), Round(0), AttemptNo(0));
         let last = (id, DestinationId(u32::MAX), Round(u32::MAX), AttemptNo(u32::MAX));
         self.attempts.range(first..=last).map(|(_, attempt)| attempt.clone()).collect()
+    }
+
+    pub(super) fn list_outputs(&self, id: MessageId) -> Vec<OutputView> {
+        let of_message = (id, DestinationId(0))..=(id, DestinationId(u32::MAX));
+        let view = |(_, destination): &(MessageId, DestinationId), saved: &Saved| OutputView {
+            destination: *destination,
+            round: saved.round,
+            attempt: saved.attempt,
+            saved_at: saved.at,
+            key: saved.output.key.as_ref().map(|key| key.as_str().to_owned()),
+            attributes: (*saved.output.attributes).clone(),
+            body: match &saved.output.body {
+                SavedBody::Same => OutputBody::Same,
+                SavedBody::Kept(bytes) => OutputBody::Kept(bytes.len() as u64),
+                SavedBody::TooLarge(size) => OutputBody::TooLarge(*size),
+                SavedBody::NoRoom(size) => OutputBody::NoRoom(*size),
+            },
+        };
+        self.outputs.range(of_message).map(|(slot, saved)| view(slot, saved)).collect()
+    }
+
+    pub(super) fn load_output(&self, id: MessageId, destination: DestinationId) -> Option<Bytes> {
+        match &self.outputs.get(&(id, destination))?.output.body {
+            SavedBody::Kept(bytes) => Some(bytes.clone()),
+            SavedBody::Same | SavedBody::TooLarge(_) | SavedBody::NoRoom(_) => None,
+        }
     }
 
     pub(super) fn list_actions(&self, id: MessageId) -> Vec<ActionView> {

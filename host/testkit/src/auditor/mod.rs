@@ -7,6 +7,7 @@
 mod books;
 mod limits;
 mod others;
+mod outputs;
 mod rate;
 mod recovery;
 mod sends;
@@ -24,6 +25,7 @@ use portway_store::{Durability, Pause};
 use crate::content::{self, Content};
 pub use books::Duty;
 use books::{Ledger, Shadow};
+pub use outputs::given;
 use rate::Meter;
 pub use recovery::Death;
 pub use state::written;

@@ -43,9 +43,10 @@ impl Auditor {
             if batch.durability != Durability::Strict {
                 return Err("an operator's word on a destination is not flushed".into());
             }
-            match action.kind {
+            match &action.kind {
                 DestinationActionKind::Pause => self.paused.insert(action.destination),
                 DestinationActionKind::Resume => self.paused.remove(&action.destination),
+                DestinationActionKind::RemoveState(_) => false,
             };
         }
         if batch.durability == Durability::Strict {
@@ -229,10 +230,14 @@ impl Auditor {
         }
         for action in &batch.destination_actions {
             let Some(ledger) = self.ledgers.get_mut(&action.destination) else { continue };
-            ledger.is_paused = action.kind == DestinationActionKind::Pause;
-            if action.kind == DestinationActionKind::Resume {
-                ledger.is_stopped = false;
-                ledger.runaways = 0;
+            match &action.kind {
+                DestinationActionKind::Pause => ledger.is_paused = true,
+                DestinationActionKind::Resume => {
+                    ledger.is_paused = false;
+                    ledger.is_stopped = false;
+                    ledger.runaways = 0;
+                }
+                DestinationActionKind::RemoveState(_) => {}
             }
         }
     }

@@ -154,6 +154,7 @@ impl World {
             settled: Settled::Sent(Answer::default()),
             attempted: Some(Attempted { started_at: self.now().wall, took: Duration::ZERO }),
             state: Vec::new(),
+            output: None,
         }
     }
 

@@ -42,6 +42,7 @@ impl World {
                 self.stats.commits += 1;
                 self.auditor.committed(batch, &outcome)?;
                 self.auditor.state_follows(batch, &outcome, &self.store)?;
+                self.auditor.outputs_follow(batch, &outcome, &self.store)?;
                 if let Some((_, known)) = &mut self.in_hand {
                     *known = Some(outcome.clone());
                 }

@@ -8,6 +8,12 @@ use serde::{Deserialize, Deserializer, de::Error};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sequence(pub Vec<u8>);
 
+impl AsRef<[u8]> for Sequence {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 impl<'de> Deserialize<'de> for Sequence {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Sequence, D::Error> {
         let text = String::deserialize(deserializer)?;

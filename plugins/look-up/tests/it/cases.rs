@@ -18,7 +18,7 @@ struct Stated {
     headers: Vec<(String, String)>,
     #[serde(default)]
     body: String,
-    /// `timeout`, `denied`
+    /// `timeout`, `unreachable`, `denied`
     fails: Option<String>,
 }
 
@@ -27,6 +27,7 @@ impl Stated {
         match self.fails.as_deref() {
             None => Ok(Response { headers: self.headers, ..Response::new(self.status, self.body) }),
             Some("timeout") => Err(Error::Timeout),
+            Some("unreachable") => Err(Error::Unreachable("connection refused".into())),
             Some("denied") => Err(Error::Denied("not granted".into())),
             Some(other) => panic!("{other}"),
         }

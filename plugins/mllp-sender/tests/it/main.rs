@@ -6,28 +6,8 @@ use std::time::Duration;
 
 use mllp_sender::MllpSender;
 use portway_sdk::blobs::Blob;
-use portway_sdk::testing::{self, Case, Event, PeerScript, connect_error, describe_sends};
-use portway_sdk::{Body, Call, Context, Message, Sender, connect};
-use serde::Deserialize;
-
-/// One connection, or why there is none.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Dial {
-    Refused { refused: String },
-    Steps(Vec<Step>),
-}
-
-/// Each read and each write takes the next of its kind; writes without one work.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-enum Step {
-    Says(String),
-    Closes,
-    ReadFails(String),
-    WriteWorks,
-    WriteFails(String),
-}
+use portway_sdk::testing::{self, Case, Event, PeerScript, describe_sends};
+use portway_sdk::{Body, Call, Context, Message, Sender};
 
 #[test]
 fn every_case_ends_as_written() {
@@ -38,37 +18,8 @@ fn every_case_ends_as_written() {
 
 fn run(case: Case) {
     testing::reset();
-    for dial in case.json::<Vec<Dial>>("peer.json").unwrap_or_default() {
-        testing::dial("peer", script(dial));
-    }
-    case.send::<MllpSender>(describe);
-}
-
-fn script(dial: Dial) -> Result<PeerScript, connect::Error> {
-    let steps = match dial {
-        Dial::Refused { refused } => return Err(connect_error(&refused)),
-        Dial::Steps(steps) => steps,
-    };
-    Ok(steps.into_iter().fold(PeerScript::new(), |script, step| match step {
-        Step::Says(text) => script.says(text),
-        Step::Closes => script.says(""),
-        Step::ReadFails(text) => script.read_fails(connect_error(&text)),
-        Step::WriteWorks => script.write_works(),
-        Step::WriteFails(text) => script.write_fails(connect_error(&text)),
-    }))
-}
-
-fn describe(event: &Event) -> String {
-    match event {
-        Event::Begin(index) => format!("begin {index}\n"),
-        Event::Sent(index) => format!("sent {index}\n"),
-        Event::Open { fresh: true, .. } => "open, new\n".into(),
-        Event::Open { fresh: false, .. } => "open, kept\n".into(),
-        Event::Write(bytes) => format!("write {}\n", String::from_utf8_lossy(bytes).escape_debug()),
-        Event::Keep => "keep\n".into(),
-        Event::Close => "close\n".into(),
-        other => format!("{other:?}\n"),
-    }
+    let write = |bytes: &[u8]| format!("write {}\n", String::from_utf8_lossy(bytes).escape_debug());
+    case.send::<MllpSender, String>("peer", write);
 }
 
 #[test]

@@ -8,23 +8,9 @@ use std::time::Duration;
 
 use portway_framing::{Sequence, shown};
 use portway_sdk::blobs::Blob;
-use portway_sdk::testing::{self, Case, Event, PeerScript, connect_error, describe_sends};
-use portway_sdk::{Body, Call, Context, Message, Sender, connect};
+use portway_sdk::testing::{self, Case, Event, PeerScript, describe_sends};
+use portway_sdk::{Body, Call, Context, Message, Sender};
 use portway_tcp_sender::{REPLY_BYTES_MAX, Settings, TcpSender};
-use serde::Deserialize;
-
-/// One connection: `refused: …`, or steps. Each read and each write takes the next of its kind; writes
-/// without one work.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-enum Step {
-    Refused(String),
-    Says(Sequence),
-    Closes,
-    ReadFails(String),
-    WriteWorks,
-    WriteFails(String),
-}
 
 #[test]
 fn every_case_ends_as_written() {
@@ -35,36 +21,7 @@ fn every_case_ends_as_written() {
 
 fn run(case: Case) {
     testing::reset();
-    for steps in case.json::<Vec<Vec<Step>>>("peer.json").unwrap_or_default() {
-        testing::dial("peer", script(steps));
-    }
-    case.send::<TcpSender>(describe);
-}
-
-fn script(steps: Vec<Step>) -> Result<PeerScript, connect::Error> {
-    steps.into_iter().try_fold(PeerScript::new(), |script, step| {
-        Ok(match step {
-            Step::Refused(text) => return Err(connect_error(&text)),
-            Step::Says(bytes) => script.says(bytes.0),
-            Step::Closes => script.says(""),
-            Step::ReadFails(text) => script.read_fails(connect_error(&text)),
-            Step::WriteWorks => script.write_works(),
-            Step::WriteFails(text) => script.write_fails(connect_error(&text)),
-        })
-    })
-}
-
-fn describe(event: &Event) -> String {
-    match event {
-        Event::Begin(index) => format!("begin {index}\n"),
-        Event::Sent(index) => format!("sent {index}\n"),
-        Event::Open { fresh: true, .. } => "open, new\n".into(),
-        Event::Open { fresh: false, .. } => "open, kept\n".into(),
-        Event::Write(bytes) => format!("write {}\n", shown(bytes, 200)),
-        Event::Keep => "keep\n".into(),
-        Event::Close => "close\n".into(),
-        other => format!("{other:?}\n"),
-    }
+    case.send::<TcpSender, Sequence>("peer", |bytes| format!("write {}\n", shown(bytes, 200)));
 }
 
 /// Sends one message and tells the verdict and what was written.

@@ -149,5 +149,6 @@ fn retry(
         attempts: AttemptNo(1),
         settled: Settled::Retry { due_at: clock.now() + FAR, failure },
         attempted: None,
+        output: None,
     })
 }

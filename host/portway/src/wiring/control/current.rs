@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use portway_admin::views;
 use portway_admin::{
-    Action, BulkAction, Control, ControlError, DestinationAction, DrainOrder, Edit, LaneAction, params,
+    Action, BulkAction, Control, ControlError, DestinationAction, DrainOrder, Edit, LaneAction, RemoveState,
+    params,
 };
 use portway_model::MessageId;
 
@@ -53,6 +54,10 @@ impl Control for CurrentControl {
         self.now().get_body(id).await
     }
 
+    async fn get_output(&self, id: MessageId, destination: &str) -> Result<Bytes, ControlError> {
+        self.now().get_output(id, destination).await
+    }
+
     async fn act(&self, action: Action) -> Result<views::ActionDone, ControlError> {
         self.now().act(action).await
     }
@@ -71,6 +76,28 @@ impl Control for CurrentControl {
 
     async fn act_on_lane(&self, action: LaneAction) -> Result<views::ActionDone, ControlError> {
         self.now().act_on_lane(action).await
+    }
+
+    async fn list_state(
+        &self,
+        interface: &str,
+        destination: &str,
+        list: params::ListState,
+    ) -> Result<views::StatePage, ControlError> {
+        self.now().list_state(interface, destination, list).await
+    }
+
+    async fn get_state(
+        &self,
+        interface: &str,
+        destination: &str,
+        state: params::GetState,
+    ) -> Result<views::StateValue, ControlError> {
+        self.now().get_state(interface, destination, state).await
+    }
+
+    async fn remove_state(&self, remove: RemoveState) -> Result<views::StateRemoved, ControlError> {
+        self.now().remove_state(remove).await
     }
 
     async fn list_destination_actions(

@@ -40,14 +40,21 @@ async fn what_waits_goes_to_the_new_address_also_when_destinations_change_their_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_peer_that_is_away_all_night_is_one_line_in_the_log() {
-    let project = Project::new("");
+async fn a_peer_that_is_away_all_night_is_one_line_in_the_log_and_no_attempt() {
     let port = nobody().port();
-    let destination = format!(
-        "[[destination]]\nname = \"ehr\"\nretry = {{ first_wait = \"10ms\", longest_wait = \"20ms\" }}\n\
-         [destination.sender]\nplugin = \"mllp\"\n\
-         grants.peer = {{ type = \"tcp\", host = \"127.0.0.1\", port = {port} }}\n"
-    );
+    let mllp =
+        format!("plugin = \"mllp\"\ngrants.peer = {{ type = \"tcp\", host = \"127.0.0.1\", port = {port} }}");
+    let http =
+        format!("plugin = \"http\"\ngrants.api = {{ type = \"http\", url = \"http://127.0.0.1:{port}/\" }}");
+    for sender in [mllp, http] {
+        away_all_night(&sender).await;
+    }
+}
+
+async fn away_all_night(sender: &str) {
+    let project = Project::new("");
+    let retry = "retry = { first_wait = \"10ms\", longest_wait = \"20ms\", attempts = 1 }";
+    let destination = format!("[[destination]]\nname = \"ehr\"\n{retry}\n[destination.sender]\n{sender}\n");
     project.mllp("lab", "", &destination);
     let mut engine = project.run().await;
     Peer::connect(engine.address("lab").await).await.send_all("PWnight", 1..=20).await;
@@ -59,6 +66,7 @@ async fn a_peer_that_is_away_all_night_is_one_line_in_the_log() {
     }
     let still = engine.destination("lab", "ehr").await;
     assert_eq!((still.since, still.waiting), (first.since, 20), "since when is the first time's");
+    assert_eq!((still.quarantined, still.lanes_blocked), (0, 0), "no message is blamed: {still:?}");
     let told = |words: &str| engine.log().lines().filter(|line| line.contains(words)).count();
     assert_eq!(told("waits: "), 1, "{}", engine.log());
     assert_eq!(told("unreachable"), 1, "and no other line tells it: {}", engine.log());

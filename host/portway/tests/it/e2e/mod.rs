@@ -11,6 +11,7 @@ mod hostile;
 mod hostile_source;
 mod once;
 mod operating;
+mod outputs;
 mod peer;
 mod process;
 pub mod project;

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 
 use portway_admin::views::Status;
+use rustix::process::Signal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::peer::{Server, ask, free_port, get};
 use super::project::{test_component, to_file};
@@ -137,6 +138,38 @@ async fn a_stop_ends_kept_connections_and_nobody_listens_any_more() {
     let mut rest = Vec::new();
     let _ = kept.read_to_end(&mut rest).await;
     assert!(TcpStream::connect(address).await.is_err(), "nobody listens");
+}
+
+#[tokio::test]
+async fn a_stop_finishes_what_was_begun_and_answers_503_to_what_comes_late() {
+    let api = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", api.local_addr().unwrap());
+    let (project, address) = (Project::new(&foreign()), free_port());
+    let grant = format!("grants.people = {{ type = \"http\", url = \"{url}\" }}");
+    project.interface("people", &component(address, "/*", &grant));
+    let mut engine = project.run().await;
+    // One request is begun: its component waits for the API. Another is not there as a whole.
+    let asking = tokio::spawn(async move { get(address, &format!("/ask?{url}/people/7")).await });
+    let (mut asked, _) = api.accept().await.unwrap();
+    let mut late = TcpStream::connect(address).await.unwrap();
+    late.write_all(b"GET / HTTP/1.1\r\nHo").await.unwrap();
+    let both = |status: &Status| {
+        let listener = status.interfaces[0].listener.as_ref()?;
+        (listener.connections == 2).then_some(())
+    };
+    engine.until_status("both connections are there", both).await;
+    engine.status().await;
+    engine.signal(Signal::TERM);
+    until("nobody listens any more", async || TcpStream::connect(address).await.is_err().then_some(())).await;
+    late.write_all(b"st: x\r\n\r\n").await.unwrap();
+    let mut told = String::new();
+    late.read_to_string(&mut told).await.unwrap();
+    let told = told.to_lowercase();
+    assert!(told.starts_with("http/1.1 503") && told.contains("retry-after: 5\r\n"), "{told}");
+    assert!(told.contains("\"code\":\"stopped\""), "{told}");
+    asked.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nAda").await.unwrap();
+    assert_eq!(asking.await.unwrap(), (200, "200 Ada".to_owned()));
+    assert!(engine.ended().await.success());
 }
 
 #[tokio::test]

@@ -109,6 +109,8 @@ async fn a_held_message_blocks_only_its_lane_and_dismissing_it_lets_the_lane_go_
     let id = only(&project, "quarantined").await;
     assert_eq!(held.blocked[0].message.to_string(), id);
     let shown = project.portway(&["status"]).await;
+    let why = format!("message {id}, 1 attempt: quarantined: 422: the server answered 422");
+    assert!(shown.stdout.contains(&why), "{shown:?}");
     assert!(shown.stdout.contains("waits for `portway lane retry lab/web` or `lane skip`"), "{shown:?}");
     // Held over a restart as well.
     engine.stop().await;

@@ -44,6 +44,40 @@ async fn each_message_in_order_counts_once_over_restarts_and_kills() {
 }
 
 #[tokio::test]
+async fn an_operator_sees_what_is_kept_and_removes_it() {
+    let project = project("strict");
+    let mut engine = project.run().await;
+    let address = engine.address("orders").await;
+    for _ in 0..3 {
+        assert_eq!(post(address, "/in", "", "count n").await.0, 202);
+    }
+    engine.sent("orders", "out", 3).await;
+    let listed = project.portway(&["state", "list", "orders/out"]).await;
+    assert!(listed.stdout.lines().any(|line| line.split_whitespace().eq(["puppet", "n"])), "{listed:?}");
+    let shown = project.portway(&["state", "show", "orders/out", "n"]).await;
+    assert_eq!(shown.stdout, "3", "{shown:?}");
+    let json = project.portway(&["--json", "state", "show", "orders/out", "n", "--space", "puppet"]).await;
+    assert!(json.stdout.contains(r#""value":"3","encoding":"text""#), "{json:?}");
+    let removed = project.portway(&["state", "remove", "orders/out", "n", "--reason", "miscounted"]).await;
+    assert_eq!(removed.stdout.trim(), "`n` of puppet is removed at out of orders", "{removed:?}");
+    for verb in [&["show"][..], &["remove", "--reason", "again"]] {
+        let gone = project.portway(&[&["state"], verb, &["orders/out", "n"]].concat()).await;
+        assert!(gone.code == Some(5) && gone.stderr.contains("no-state"), "{gone:?}");
+    }
+    let actions = project.portway(&["destination", "actions", "orders/out"]).await;
+    for words in ["remove-state", "`n` of puppet: miscounted"] {
+        assert!(actions.stdout.contains(words), "{actions:?}");
+    }
+    // The plugin goes on from nothing, also after a restart.
+    engine.stop().await;
+    let mut engine = project.run().await;
+    let address = engine.address("orders").await;
+    assert_eq!(post(address, "/in", "", "count n").await.0, 202);
+    engine.sent("orders", "out", 1).await;
+    assert_eq!(written(&project), ["1", "2", "3", "1"]);
+}
+
+#[tokio::test]
 async fn what_is_quarantined_leaves_nothing_and_what_is_filtered_does() {
     let project = project("strict");
     let mut engine = project.run().await;

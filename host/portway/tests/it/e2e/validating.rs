@@ -106,6 +106,37 @@ async fn certificates_are_judged_by_their_days_and_their_key() {
 }
 
 #[tokio::test]
+async fn certificates_that_are_shown_to_peers_are_judged_as_those_of_listeners() {
+    let project = Project::new("");
+    let destination = "[[destination]]\nname = \"ehr\"\n[destination.sender]\nplugin = \"mllp\"\n\
+         [destination.sender.grants.peer]\ntype = \"tcp\"\nhost = \"127.0.0.1\"\nport = 1\n\
+         tls = { certificate = \"cert.pem\", key = \"key.pem\" }\n";
+    project.mllp("lab", "", destination);
+    let validate = async || project.portway(&["validate"]).await;
+    let missing = validate().await;
+    assert_eq!(missing.code, Some(3), "{missing:?}");
+    for what in ["the certificate", "the key"] {
+        assert!(missing.stdout.contains(&format!("cannot read {what}")), "{what}: {missing:?}");
+    }
+    write_pair(&project, 100);
+    let good = validate().await;
+    assert!(good.code == Some(0) && !good.stdout.contains("warning"), "{good:?}");
+    write_pair(&project, 10);
+    let soon = validate().await;
+    assert!(soon.code == Some(0) && soon.stdout.contains("expires in 10 days"), "{soon:?}");
+    write_pair(&project, -3);
+    let expired = validate().await;
+    assert!(expired.code == Some(3) && expired.stdout.contains("expired 3 days ago"), "{expired:?}");
+    write_pair(&project, 100);
+    project.write("key.pem", &KeyPair::generate().unwrap().serialize_pem());
+    let other = validate().await;
+    assert!(other.code == Some(3) && other.stdout.contains("cannot be used"), "{other:?}");
+    project.write("key.pem", "no key\n");
+    let unreadable = validate().await;
+    assert!(unreadable.code == Some(3) && unreadable.stdout.contains("as PEM"), "{unreadable:?}");
+}
+
+#[tokio::test]
 async fn a_folder_that_a_source_is_granted_has_to_exist() {
     let project = Project::new("");
     let source = "[source]\nplugin = \"file\"\nsettings = { after = \"delete\" }\n\
