@@ -15,7 +15,7 @@ pub use message::{
 pub use status::{
     BlockedLane, Commits, Count, DeliveryCounts, DeliveryLatency, Destination, DestinationState, Drain,
     Draining, Engine, EngineState, Health, Intake, Interface, Items, Listener, Memory, Notice, Plugin,
-    PluginCounts, Poll, Rate, Reason, Refused, SecretUses, SourceCounts, Status, Store,
+    PluginCounts, Poll, Rate, Reason, Refused, SecretUses, SourceCounts, Status, Store, Traces,
 };
 pub use stream::{EngineNow, Trouble};
 pub use time::Time;

@@ -35,6 +35,18 @@ pub struct Status {
     pub memory: Memory,
     pub interfaces: Vec<Interface>,
     pub plugins: Vec<Plugin>,
+    /// Of traces of messages; none: the project wants none.
+    #[serde(default)]
+    pub traces: Option<Traces>,
+}
+
+/// What became of spans of traces since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Traces {
+    /// Taken by the collector.
+    pub sent: u64,
+    /// By why: `queue-full`, `unreachable` or `rejected`.
+    pub lost: Vec<Count>,
 }
 
 /// The process.

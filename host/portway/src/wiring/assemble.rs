@@ -20,6 +20,7 @@ use super::observer::{Observers, PluginObserver};
 use super::openings::{self, Owner};
 use super::secret_ledger::SecretLedger;
 use super::state_store;
+use super::traces::Traces;
 
 /// Why a project's plugins cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -71,17 +72,24 @@ pub struct Plugins<'a> {
     observers: Observers,
     /// Where uses of secrets are written down; none: nothing is delivered.
     ledger: Option<Arc<SecretLedger>>,
+    /// Whether what sources cost is measured.
+    pub times_sources: bool,
 }
 
 impl<'a> Plugins<'a> {
     pub fn new(runtime: &'a Runtime, catalog: &'a PluginCatalog) -> Self {
         let observers = Observers::new();
-        Plugins { runtime, catalog, loaded: BTreeMap::new(), observers, ledger: None }
+        Plugins { runtime, catalog, loaded: BTreeMap::new(), observers, ledger: None, times_sources: false }
     }
 
     /// The same, where uses of secrets are written down.
     pub fn recording(self, ledger: Arc<SecretLedger>) -> Self {
         Plugins { ledger: Some(ledger), ..self }
+    }
+
+    /// The same, where what sources cost is measured if anybody wants to know.
+    pub fn timing(self, traces: Option<&Arc<Traces>>) -> Self {
+        Plugins { times_sources: traces.is_some(), ..self }
     }
 
     pub fn catalog(&self) -> &'a PluginCatalog {
@@ -194,7 +202,14 @@ async fn destination(
             return Err(AssembleError::NoTarget { interface, destination });
         }
     };
-    Ok(Destination { transforms, target, timeout: settings.timeout, latency: Arc::default() })
+    Ok(Destination {
+        interface: interface.to_owned(),
+        name: owner.destination.to_owned(),
+        transforms,
+        target,
+        timeout: settings.timeout,
+        latency: Arc::default(),
+    })
 }
 
 fn opening(
