@@ -91,6 +91,10 @@ metrics! {
     BodyBytes = Gauge "memory_body_bytes" [],
     /// Runs of deliveries in hand.
     Runs = Gauge "runs" [],
+    /// Spans of traces that the collector took.
+    SpansSent = Counter "trace_spans_sent_total" [],
+    /// Spans of traces that are lost, by why: queue-full, unreachable or rejected.
+    SpansLost = Counter "trace_spans_lost_total" ["reason"],
     /// Open connections of an interface.
     Connections = Gauge "connections" ["interface"],
     /// Connections an interface takes at most.
@@ -206,6 +210,13 @@ fn render_engine(page: &mut Page, status: &Status) {
     }
     page.single(Metric::BodyBytes, memory.body_bytes as f64);
     page.single(Metric::Runs, memory.runs as f64);
+    if let Some(traces) = &status.traces {
+        page.single(Metric::SpansSent, traces.sent as f64);
+        page.head(Metric::SpansLost);
+        for (reason, count) in bounded(traces.lost.iter().map(Count::pair)) {
+            page.line(Metric::SpansLost, &[("reason", reason)], count as f64);
+        }
+    }
 }
 
 fn render_listeners(page: &mut Page, status: &Status) {

@@ -17,6 +17,8 @@ pub(crate) fn check_files(project: &Project, problems: &mut Vec<Problem>) {
     for plugin in project.plugins.values() {
         check_file(&plugin.path, "plugin", problems);
     }
+    let roots = project.traces.as_ref().and_then(|traces| traces.tls_roots.as_ref());
+    roots.iter().for_each(|roots| check_file(roots, "authorities", problems));
     for interface in &project.interfaces {
         if let Some(tls) = interface.source.as_ref().and_then(|source| source.tls.as_ref()) {
             check_file(&tls.certificate, "certificate", problems);

@@ -48,6 +48,7 @@ mod store;
 mod tcp_grant;
 mod template;
 mod text;
+mod traces;
 mod value;
 
 #[cfg(test)]
@@ -88,3 +89,4 @@ pub use state_grant::StateGrantSettings;
 pub use store::StoreSettings;
 pub use tcp_grant::{StartTls, TcpCredentialSettings, TcpGrantSettings, TcpTlsChoice, TcpTlsSettings};
 pub use text::ProjectPath;
+pub use traces::{SampleShare, TraceSettings};

@@ -16,7 +16,7 @@ use crate::secrets::{SecretStanding, Secrets};
 use crate::secrets_file::parse_secrets;
 use crate::{
     At, Catalog, DestinationSettings, Environment, GrantSettings, InterfaceSettings, Name, Place,
-    PluginByPath, Problem, Problems, Project, Weight, catalog, ports, routes, tcp_grant,
+    PluginByPath, Problem, Problems, Project, TraceSettings, Weight, catalog, ports, routes, tcp_grant,
 };
 
 /// Interfaces in a project.
@@ -112,6 +112,7 @@ fn read_at(dir: &Path, environment: &Environment, place: Option<&str>) -> Draft 
     if let Some(project) = &project {
         problems.extend(ports::check(project));
         problems.extend(project.plugins.values().filter_map(PluginByPath::check));
+        problems.extend(project.traces.iter().flat_map(TraceSettings::check));
         check_files(project, &mut problems);
     }
     Draft { project, problems, secrets: secrets.standings(environment) }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     AdminSettings, InterfaceSettings, LimitSettings, Name, PluginByPath, Problems, ProjectPath,
-    StoreSettings, ports, routes,
+    StoreSettings, TraceSettings, ports, routes,
 };
 
 group! {
@@ -19,6 +19,8 @@ group! {
         plugins: BTreeMap<Name, PluginByPath> = BTreeMap::new();
         /// Budgets of the whole engine.
         limits: LimitSettings, absent(Defaults);
+        /// Traces of messages; without it there are none.
+        traces: Option<TraceSettings>;
     }
 }
 
@@ -31,6 +33,8 @@ pub struct Project {
     pub admin: AdminSettings,
     pub plugins: BTreeMap<Name, PluginByPath>,
     pub limits: LimitSettings,
+    /// None: there are none.
+    pub traces: Option<TraceSettings>,
     /// By name.
     pub interfaces: Vec<InterfaceSettings>,
 }
@@ -48,8 +52,8 @@ impl Project {
     pub const SECRETS: &str = "secrets.toml";
 
     pub(crate) fn new(dir: PathBuf, file: ProjectFile, interfaces: Vec<InterfaceSettings>) -> Self {
-        let ProjectFile { store, admin, plugins, limits } = file;
-        Project { dir, store, admin, plugins, limits, interfaces }
+        let ProjectFile { store, admin, plugins, limits, traces } = file;
+        Project { dir, store, admin, plugins, limits, traces, interfaces }
     }
 
     /// The folder of the store, which is the engine's own.

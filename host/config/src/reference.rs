@@ -22,6 +22,7 @@ Editors that know JSON Schema complete them: `portway schema --out .portway/sche
 | duration | a whole number and `ms`, `s`, `m`, `h` or `d`: `\"30s\"` |
 | size | a whole number and `B`, `KB`, `MB` or `GB`, which count in 1,024s: `\"64MB\"` |
 | rate | a whole number, `/` and `s`, `min`, `h` or `d`: `\"100/s\"` |
+| share | a part of a whole with at most four digits behind the point: `\"0.5%\"` |
 | name | lower-case letters, digits, `-` and `_`, at most 64 |
 | path | relative to the project folder, or absolute |
 | env | `${env:NAME}` may stand in the text: an environment variable, or with `--env PLACE` a value of `environments/PLACE.toml`; the variable wins |

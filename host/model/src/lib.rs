@@ -5,6 +5,7 @@
 
 pub mod attributes;
 pub mod code;
+pub mod cost;
 pub mod delivery;
 pub mod guarantee;
 pub mod ids;
@@ -19,6 +20,7 @@ pub mod term;
 pub mod time;
 
 pub use attributes::Attributes;
+pub use cost::Cost;
 pub use delivery::{DeliveryState, MessageStatus};
 pub use guarantee::Guarantee;
 pub use ids::{AttemptNo, DestinationId, Epoch, GroupId, InterfaceId, MessageId, Round, Tier};

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use url::Url;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::AddressPolicy;
 
@@ -49,7 +50,7 @@ pub struct HttpGrant {
     pub base: Url,
     pub credentials: Option<Credentials>,
     /// Sent with every request; a request that names one of them is refused.
-    pub headers: Vec<(String, String)>,
+    pub headers: GrantedHeaders,
     /// The whole request; one that asks for more gets this.
     pub timeout: Duration,
     pub response_bytes_max: usize,
@@ -58,8 +59,14 @@ pub struct HttpGrant {
     pub tls_roots: Option<PathBuf>,
 }
 
-/// What the host adds so that the plugin need not know it.
-#[derive(Clone, PartialEq, Eq, Hash)]
+/// Headers of a grant, by name. They may hold keys: no value is shown, and their memory is
+/// overwritten when they are dropped.
+#[derive(Clone, Default, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
+pub struct GrantedHeaders(Vec<(String, String)>);
+
+/// What the host adds so that the plugin need not know it. Its memory is overwritten when it is
+/// dropped.
+#[derive(Clone, PartialEq, Eq, Hash, Zeroize, ZeroizeOnDrop)]
 pub enum Credentials {
     Bearer(String),
     Basic { user: String, password: String },
@@ -135,7 +142,7 @@ impl HttpGrant {
         HttpGrant {
             base,
             credentials: None,
-            headers: Vec::new(),
+            headers: GrantedHeaders::default(),
             timeout: Duration::from_secs(30),
             response_bytes_max: 1 << 20,
             addresses: AddressPolicy::Operator,
@@ -151,6 +158,34 @@ impl HttpGrant {
     /// Says what is wrong with a request under the grant; nothing is sent.
     pub fn check_request(&self, request: &HttpRequest) -> Result<(), HttpError> {
         request::prepare(self, request.clone()).map(drop)
+    }
+}
+
+impl GrantedHeaders {
+    pub fn iter(&self) -> std::slice::Iter<'_, (String, String)> {
+        self.0.iter()
+    }
+}
+
+impl FromIterator<(String, String)> for GrantedHeaders {
+    fn from_iter<T: IntoIterator<Item = (String, String)>>(pairs: T) -> Self {
+        GrantedHeaders(pairs.into_iter().collect())
+    }
+}
+
+impl<'h> IntoIterator for &'h GrantedHeaders {
+    type Item = &'h (String, String);
+    type IntoIter = std::slice::Iter<'h, (String, String)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for GrantedHeaders {
+    /// Names alone.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter().map(|(name, _)| name)).finish()
     }
 }
 

@@ -97,6 +97,7 @@ async fn transform(plugin: &Plugin, settings: &str, size: usize) {
         ordered: false,
         timeout: Duration::from_secs(30),
         messages: messages.collect(),
+        watch: None,
     };
     let mut meter = Meter::start();
     let mut fuel = 0;

@@ -10,6 +10,7 @@ use portway_model::Envelope;
 use tokio::time::Instant as Moment;
 
 use crate::convert::{BATCH_INLINE_BYTES_MAX, body_within, millis_until};
+use crate::cost::{Marks, MessageCost};
 use crate::fault::{Call, CallError};
 use crate::guest::Guest;
 use crate::instance::{Instance, Use};
@@ -31,6 +32,15 @@ pub struct Batch {
     pub timeout: Duration,
     /// At most [`MESSAGES_MAX`].
     pub messages: Vec<Envelope>,
+    /// None: nothing is measured.
+    pub watch: Option<Watch>,
+}
+
+/// Somebody wants to know what each message of a batch costs.
+#[derive(Clone, Debug, Default)]
+pub struct Watch {
+    /// The `traceparent` that requests of each message are sent with; empty: none is.
+    pub parents: Vec<Option<String>>,
 }
 
 /// What is known of a call while it goes on.
@@ -45,6 +55,8 @@ pub(crate) struct Trace {
     /// What the messages keep, over all calls that the batch needed.
     state: StateLog,
     space: Option<Arc<Space>>,
+    /// One a message, where somebody watches.
+    costs: Vec<Option<MessageCost>>,
 }
 
 /// A plugin opened for one destination.
@@ -94,6 +106,11 @@ impl Trace {
     /// batch, where they are others than in the call.
     pub fn lend(&mut self, instance: &mut Instance, batch: &Batch, indexes: &[u32]) {
         let guest = instance.store.data_mut();
+        if batch.watch.is_some() {
+            self.costs.resize(batch.messages.len(), None);
+            let messages = if indexes.is_empty() { batch.messages.len() } else { indexes.len() };
+            guest.call.marks = Some(Marks::new(messages, indexes));
+        }
         if guest.reach.state.is_none() {
             return;
         }
@@ -115,7 +132,11 @@ impl Trace {
         for index in &call.sent {
             self.arrived(*index);
         }
-        self.fuel += instance.fuel();
+        let fuel = instance.fuel();
+        self.fuel += fuel;
+        if let Some(marks) = instance.store.data_mut().call.marks.take() {
+            marks.settle(fuel, &mut self.costs);
+        }
     }
 
     /// A message is known to have arrived.
@@ -136,7 +157,8 @@ impl Trace {
             Some(space) if !self.state.is_empty() => self.state.into_written(&space.grant.space),
             _ => Vec::new(),
         };
-        Call { result, begun: self.begun, sent: self.sent, unsure: self.unsure, fuel: self.fuel, state }
+        let Trace { begun, sent, unsure, fuel, costs, .. } = self;
+        Call { result, begun, sent, unsure, fuel, state, costs }
     }
 }
 

@@ -8,6 +8,7 @@ use std::fmt;
 use portway_model::{Failure, Trouble, code};
 use wasmtime::{Trap, WasmBacktrace};
 
+use crate::cost::MessageCost;
 use crate::fault_text::shortened;
 use crate::state::Written;
 
@@ -25,6 +26,8 @@ pub struct Call<T> {
     /// What its messages keep, whatever the result: which of it counts follows from what becomes of
     /// each message. Mostly empty.
     pub state: Vec<Written>,
+    /// What each message of a watched batch cost, in its order; none: the plugin did not get to it.
+    pub costs: Vec<Option<MessageCost>>,
 }
 
 /// Why a call gave no verdicts.

@@ -15,6 +15,7 @@ use wasmtime::{ResourceLimiter, StoreContextMut};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
+use crate::cost::Marks;
 use crate::engine::YIELD_FUEL;
 use crate::fault::Halt;
 use crate::guest_time::{GuestClock, GuestRandom, Purity};
@@ -91,6 +92,8 @@ pub(crate) struct CallState {
     pub sight: Sight,
     /// Places of its messages in the batch, where they are others than in the call.
     pub state_indexes: Vec<u32>,
+    /// Where it was when, if somebody wants to know.
+    pub marks: Option<Marks>,
     /// Waiting for the world, not computing.
     pub in_service: bool,
     pub deadline: Instant,
@@ -175,6 +178,7 @@ impl Guest {
                 state: StateLog::default(),
                 sight: Sight::default(),
                 state_indexes: Vec::new(),
+                marks: None,
                 in_service: false,
                 deadline: Instant::now(),
             },
@@ -235,6 +239,7 @@ pub(crate) fn start(store: &mut wasmtime::Store<Guest>, start: CallStart<'_>) ->
     call.state = StateLog::default();
     call.sight = Sight::default();
     call.state_indexes.clear();
+    call.marks = None;
     call.in_service = false;
     call.deadline = start.deadline;
     guest.random.reseed(call.messages.first().copied().unwrap_or(0));
@@ -277,6 +282,9 @@ pub(crate) fn begin(store: &mut StoreContextMut<'_, Guest>, index: u32) -> wasmt
     meter.used += meter.given.saturating_sub(left);
     meter.unyielded += meter.seen.saturating_sub(left);
     (meter.given, meter.seen, meter.debt) = (fuel, fuel, 0);
+    if let Some(marks) = &mut guest.call.marks {
+        marks.begin(index, guest.meter.used);
+    }
     store.set_fuel(fuel)
 }
 

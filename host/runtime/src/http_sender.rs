@@ -57,6 +57,11 @@ impl HttpSender {
         HttpSender { opened: Opened { pool, user } }
     }
 
+    /// As the project calls it.
+    pub fn plugin(&self) -> &str {
+        &self.opened.pool.plugin.facts.name
+    }
+
     /// Opens it now, to see whether it takes its settings.
     pub async fn check(&self) -> Result<(), CallError> {
         self.opened.check().await
@@ -93,7 +98,7 @@ impl HttpSender {
             let verdict = match plan {
                 Plan::Decided(verdict) => Some(verdict),
                 Plan::Ask(ask) => {
-                    let reply = self.ask(index, ask, deadline).await;
+                    let reply = self.ask(index, ask, batch, deadline).await;
                     trace.asked(&reply);
                     match self.judge(vec![reply], batch, deadline, trace).await {
                         Ok(mut judged) => judged.pop(),
@@ -132,7 +137,7 @@ impl HttpSender {
                 Plan::Ask(ask) => asks.push((index, ask)),
             }
         }
-        let asked = asks.into_iter().map(|(index, ask)| self.ask(index, ask, deadline));
+        let asked = asks.into_iter().map(|(index, ask)| self.ask(index, ask, batch, deadline));
         let replies: Vec<Reply> = stream::iter(asked).buffered(SIDE_BY_SIDE_MAX).collect().await;
         replies.iter().for_each(|reply| trace.asked(reply));
         if !replies.is_empty() {
@@ -153,10 +158,16 @@ impl HttpSender {
     }
 
     /// Makes one request under its grant, within what is left of the time.
-    async fn ask(&self, index: u32, ask: Ask, deadline: Moment) -> Reply {
+    async fn ask(&self, index: u32, ask: Ask, batch: &Batch, deadline: Moment) -> Reply {
         let outcome = match ask.request {
             Err(error) => Err(error),
-            Ok(outgoing) => self.opened.pool.reach.ask(outgoing, deadline).await,
+            Ok(mut outgoing) => {
+                let parents = batch.watch.as_ref().map(|watch| &watch.parents);
+                if let Some(Some(parent)) = parents.and_then(|parents| parents.get(index as usize)) {
+                    self.opened.pool.reach.trace(&mut outgoing, parent);
+                }
+                self.opened.pool.reach.ask(outgoing, deadline).await
+            }
         };
         Reply { index, outcome, ticket: ask.ticket }
     }

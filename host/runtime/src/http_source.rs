@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use portway_bindings::exports::portway::plugin::http_source as wit;
 use portway_bindings::portway::plugin::types as wit_types;
-use portway_model::Attributes;
+use portway_model::{Attributes, Cost};
 use tokio::time::Instant as Moment;
 
 use crate::batch::Opened;
@@ -72,7 +72,12 @@ pub struct HttpAnswer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Store these, then settle with the ticket.
-    Accept { items: Vec<SourceItem>, ticket: Bytes },
+    Accept {
+        items: Vec<SourceItem>,
+        ticket: Bytes,
+        /// What reading the request cost; zero where calls are not timed.
+        cost: Cost,
+    },
     /// Status 400 to 599.
     Refuse(HttpAnswer),
     /// It carries no message.
@@ -128,13 +133,15 @@ impl HttpSource {
             .map_err(SourceError::Fault)?;
         let asked = request_of(instance, request);
         let meter = instance.wasi_meter();
+        let timer = user.opening.timer();
         let Instance { exports, store, .. } = &mut *instance;
         let call = async { exports.http_source()?.endpoint().call_receive(store, resource, &asked).await };
         let outcome = run(deadline, &meter, call).await;
+        let cost = timer.cost(instance);
         let decided = instance.finish(outcome).map_err(SourceError::Fault)?;
         let decision = decided.map_err(|failure| SourceError::Refused(failure_in(failure)))?;
         let control = self.opened.pool.plugin.manifest.control;
-        let decision = decision_in(instance, &request.body, control, decision);
+        let decision = decision_in(instance, (&request.body, cost), control, decision);
         decision.map_err(|lie| SourceError::Fault(instance.lie(lie, None)))
     }
 }
@@ -173,7 +180,7 @@ fn request_of(instance: &mut Instance, request: &HttpRequest) -> wit::Request {
 
 fn decision_in(
     instance: &mut Instance,
-    body: &Bytes,
+    (body, cost): (&Bytes, Cost),
     control: bool,
     decision: wit::Decision,
 ) -> Result<Decision, Lie> {
@@ -183,7 +190,7 @@ fn decision_in(
             input.push(body.clone());
             let fed = input.end();
             let items = items_in(instance.store.data_mut(), &input, fed, control, accepted.items)?;
-            Decision::Accept { items, ticket: ticket_in(accepted.ticket)? }
+            Decision::Accept { items, ticket: ticket_in(accepted.ticket)?, cost }
         }
         wit::Decision::Refuse(answer) => Decision::Refuse(answer_in(answer, 400)?),
         wit::Decision::Answer(_) if !control => {

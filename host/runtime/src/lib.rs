@@ -8,6 +8,7 @@ mod cache;
 mod charset;
 mod compile;
 mod convert;
+mod cost;
 mod engine;
 mod exports;
 mod fault;
@@ -42,8 +43,9 @@ mod stream_source;
 mod things;
 mod transform;
 
-pub use batch::{Batch, MESSAGES_MAX};
+pub use batch::{Batch, MESSAGES_MAX, Watch};
 pub use compile::{CompileError, compile_child_main};
+pub use cost::MessageCost;
 pub use fault::{Call, CallError, Fault, FaultKind};
 pub use http_sender::HttpSender;
 pub use http_source::{Decision, HttpAnswer, HttpRequest, HttpSource};

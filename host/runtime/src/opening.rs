@@ -28,6 +28,8 @@ pub struct Opening {
     pub grants: Grants,
     pub limits: CallLimits,
     pub isolation: Isolation,
+    /// Whether a source's calls are timed. Calls on batches are where the batch says so.
+    pub timed: bool,
     pub observer: Arc<dyn Observer>,
 }
 
@@ -131,6 +133,7 @@ impl Opening {
             grants: Grants::default(),
             limits: CallLimits::default(),
             isolation: Isolation::default(),
+            timed: false,
             observer: Arc::new(Unobserved),
         }
     }

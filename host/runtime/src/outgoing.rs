@@ -18,6 +18,9 @@ use crate::guest::Guest;
 use crate::reach::Reach;
 use crate::things::Things;
 
+/// The header of W3C Trace Context.
+const TRACEPARENT: &str = "traceparent";
+
 /// A request that a plugin would have the host make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
@@ -67,6 +70,16 @@ impl Api {
 }
 
 impl Reach {
+    /// Says which trace a request belongs to, unless the plugin or the grant does.
+    pub fn trace(&self, outgoing: &mut Outgoing, parent: &str) {
+        let of_grant = self.http.get(&outgoing.slot).into_iter().flat_map(|api| &api.grant.headers);
+        let headers = &mut outgoing.request.headers;
+        let mut names = of_grant.chain(headers.iter()).map(|(name, _)| name);
+        if !names.any(|name| name.eq_ignore_ascii_case(TRACEPARENT)) {
+            headers.push((TRACEPARENT.to_owned(), parent.to_owned()));
+        }
+    }
+
     /// Makes a request under its grant, and gives it up at the deadline at the latest.
     pub async fn ask(&self, mut outgoing: Outgoing, deadline: Moment) -> Result<HttpResponse, HttpError> {
         let Some(api) = self.http.get(&outgoing.slot) else {

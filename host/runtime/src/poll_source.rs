@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use portway_bindings::exports::portway::plugin::poll_source as wit;
 use portway_bindings::portway::plugin::types as wit_types;
+use portway_model::Cost;
 use tokio::time::Instant as Moment;
 
 use crate::batch::Opened;
@@ -49,6 +50,8 @@ pub struct Found {
     pub cursor: Bytes,
     /// When to ask again; zero: at once.
     pub again: Duration,
+    /// What finding it cost; zero where calls are not timed.
+    pub cost: Cost,
 }
 
 impl PollSource {
@@ -90,9 +93,11 @@ impl PollSource {
         instance.start(&user.opening.observer, &mut std::iter::empty(), fuel, deadline)?;
         let meter = instance.wasi_meter();
         let asked = query_of(query);
+        let timer = user.opening.timer();
         let Instance { exports, store, .. } = &mut *instance;
         let call = async { exports.poll_source()?.poller().call_poll(store, resource, &asked).await };
         let outcome = run(deadline, &meter, call).await;
+        let cost = timer.cost(instance);
         let found = match instance.finish(outcome)? {
             Ok(found) => found,
             Err(trouble) => {
@@ -102,7 +107,8 @@ impl PollSource {
         };
         let control = self.opened.pool.plugin.manifest.control;
         let found = found_in(instance, query, control, found);
-        Ok(found.map_err(|lie| instance.lie(lie, None))?)
+        let found = found.map_err(|lie| instance.lie(lie, None))?;
+        Ok(Found { cost, ..found })
     }
 }
 
@@ -149,7 +155,12 @@ fn found_in(instance: &mut Instance, query: &Query, control: bool, found: wit::F
     // There is no input to cut from: every span is a lie.
     let items = items_in(instance.store.data_mut(), &Kept::new(0), 0, control, found.items)?;
     check_bytes(&items, query.bytes_max)?;
-    Ok(Found { items, cursor: found.cursor.into(), again: Duration::from_millis(u64::from(again_ms)) })
+    Ok(Found {
+        items,
+        cursor: found.cursor.into(),
+        again: Duration::from_millis(u64::from(again_ms)),
+        cost: Cost::default(),
+    })
 }
 
 fn check_bytes(items: &[SourceItem], bytes_max: u32) -> Result<(), Lie> {

@@ -22,6 +22,11 @@ impl Sender {
         Sender { opened: Opened { pool, user } }
     }
 
+    /// As the project calls it.
+    pub fn plugin(&self) -> &str {
+        &self.opened.pool.plugin.facts.name
+    }
+
     /// Opens it now, to see whether it takes its settings.
     pub async fn check(&self) -> Result<(), CallError> {
         self.opened.check().await

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use portway_bindings::exports::portway::plugin::stream_source as wit;
 use portway_bindings::portway::plugin::types as wit_types;
-use portway_model::Attributes;
+use portway_model::{Attributes, Cost};
 use tokio::time::Instant as Moment;
 
 use crate::convert::failure_in;
@@ -45,6 +45,7 @@ pub struct Connection {
     codec: Option<Codec>,
     kept: Kept,
     end: Option<End>,
+    cost: Cost,
 }
 
 /// No more is received.
@@ -86,8 +87,15 @@ impl StreamSource {
         let source = self.inner.clone();
         let place = source.pool.seats.place(source.user.opening.isolation);
         let peer = peer.pairs().to_vec();
-        let mut connection =
-            Connection { source, place, peer, codec: None, kept: Kept::new(first), end: None };
+        let mut connection = Connection {
+            source,
+            place,
+            peer,
+            codec: None,
+            kept: Kept::new(first),
+            end: None,
+            cost: Cost::default(),
+        };
         // With nothing kept this opens the codec and feeds nothing.
         connection.feed(Bytes::new()).await?;
         Ok(connection)
@@ -162,6 +170,11 @@ impl Connection {
     /// These bytes, from the first; after a fault, what was in hand.
     pub fn kept(&self) -> Vec<Bytes> {
         self.kept.chunks()
+    }
+
+    /// What reading its bytes cost since this was asked last; zero where calls are not timed.
+    pub fn take_cost(&mut self) -> Cost {
+        std::mem::take(&mut self.cost)
     }
 
     /// It has ended: nothing more is received.
@@ -268,10 +281,12 @@ impl Connection {
         let observer = &self.source.user.opening.observer;
         instance.start(observer, &mut std::iter::empty(), fuel, deadline).map_err(SourceError::Fault)?;
         let meter = instance.wasi_meter();
+        let timer = self.source.user.opening.timer();
         let Instance { exports, store, .. } = &mut *instance;
         let call =
             async { exports.stream_source()?.connection().call_receive(store, codec.resource, chunk).await };
         let outcome = run(deadline, &meter, call).await;
+        self.cost += timer.cost(instance);
         let step = instance.finish(outcome).map_err(SourceError::Fault)?;
         self.take_step(instance, step, fed, items)
     }
@@ -288,10 +303,12 @@ impl Connection {
         let observer = &self.source.user.opening.observer;
         instance.start(observer, &mut std::iter::empty(), fuel, deadline).map_err(SourceError::Fault)?;
         let meter = instance.wasi_meter();
+        let timer = self.source.user.opening.timer();
         let Instance { exports, store, .. } = &mut *instance;
         let call =
             async { exports.stream_source()?.connection().call_finish(store, codec.resource, why).await };
         let outcome = run(deadline, &meter, call).await;
+        self.cost += timer.cost(instance);
         let step = instance.finish(outcome).map_err(SourceError::Fault)?;
         let fed = self.kept.end();
         self.take_step(instance, step, fed, items)

@@ -2,11 +2,11 @@
 //!
 //! Translation alone; nothing is decided here.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use portway_engine::{EngineHandle, Unit};
-use portway_model::{
-    Attributes, DestinationId, Draft, Failure, InterfaceId, Later, Timestamp, Trouble, code,
-};
+use portway_model::{Attributes, Cost, DestinationId, Draft, Failure, InterfaceId, Later, Trouble, code};
 use portway_runtime::{
     CallError, FaultKind, HttpAnswer, HttpRequest, HttpSource, PollSource, Responder, Scheme, SourceError,
     SourceItem, StreamSource,
@@ -16,13 +16,27 @@ use crate::http::ports::{
     Answer, Answering, Decision, Endpoint, Request, RequestIntake, Respond, RespondError,
 };
 use crate::poll::ports::{Found, PollError, PollIntake, Poller, Query};
-use crate::ports::{Codec, CodecConnection, CodecError, Fate, Finish, Intake, Item, Receipt, Reply};
+use crate::ports::{Arrival, Codec, CodecConnection, CodecError, Fate, Finish, Intake, Item, Receipt, Reply};
 
 /// The engine, for the messages of one interface.
 #[derive(Clone)]
 pub struct EngineIntake {
     engine: EngineHandle,
     interface: InterfaceId,
+    /// None: nobody wants to know.
+    witness: Option<Arc<dyn Witness>>,
+}
+
+/// Hears of messages that come, to make traces of it.
+pub trait Witness: Send + Sync + 'static {
+    /// They are about to be handed over; the attributes of the host may be written.
+    fn arrived(&self, arrival: &Arrival, drafts: &mut [Draft]) -> Box<dyn Waiting>;
+}
+
+/// Messages whose fate is not known yet.
+pub trait Waiting: Send {
+    /// One fate a message, in their order.
+    fn decided(self: Box<Self>, fates: &[portway_engine::Fate]);
 }
 
 /// An opened stream source.
@@ -49,6 +63,7 @@ pub struct EnginePollIntake {
     engine: EngineHandle,
     interface: InterfaceId,
     destinations: Vec<DestinationId>,
+    witness: Option<Arc<dyn Witness>>,
 }
 
 /// One connection's codec of a plugin.
@@ -57,15 +72,27 @@ pub struct PluginConnection {
 }
 
 impl EngineIntake {
-    pub fn new(engine: EngineHandle, interface: InterfaceId) -> EngineIntake {
-        EngineIntake { engine, interface }
+    pub fn new(
+        engine: EngineHandle,
+        interface: InterfaceId,
+        witness: Option<Arc<dyn Witness>>,
+    ) -> EngineIntake {
+        EngineIntake { engine, interface, witness }
+    }
+
+    async fn hand_over(&self, arrival: Arrival, mut drafts: Vec<Draft>, unit: Unit) -> Vec<Fate> {
+        let waiting = self.witness.as_ref().map(|witness| witness.arrived(&arrival, &mut drafts));
+        let fates = self.engine.submit(self.interface, arrival.at, drafts, unit).await;
+        if let Some(waiting) = waiting {
+            waiting.decided(&fates);
+        }
+        fates.into_iter().map(fate_of).collect()
     }
 }
 
 impl Intake for EngineIntake {
-    async fn submit(&self, received_at: Timestamp, drafts: Vec<Draft>) -> Vec<Fate> {
-        let fates = self.engine.submit(self.interface, received_at, drafts, Unit::Each).await;
-        fates.into_iter().map(fate_of).collect()
+    async fn submit(&self, arrival: Arrival, drafts: Vec<Draft>) -> Vec<Fate> {
+        self.hand_over(arrival, drafts, Unit::Each).await
     }
 }
 
@@ -100,6 +127,10 @@ impl CodecConnection for PluginConnection {
         Ok(items.into_iter().map(item_of).collect())
     }
 
+    fn take_cost(&mut self) -> Cost {
+        self.connection.take_cost()
+    }
+
     fn kept_bytes(&self) -> u64 {
         self.connection.kept_bytes() as u64
     }
@@ -110,9 +141,8 @@ impl CodecConnection for PluginConnection {
 }
 
 impl RequestIntake for EngineIntake {
-    async fn submit(&self, received_at: Timestamp, drafts: Vec<Draft>) -> Vec<Fate> {
-        let fates = self.engine.submit(self.interface, received_at, drafts, Unit::Whole).await;
-        fates.into_iter().map(fate_of).collect()
+    async fn submit(&self, arrival: Arrival, drafts: Vec<Draft>) -> Vec<Fate> {
+        self.hand_over(arrival, drafts, Unit::Whole).await
     }
 }
 
@@ -127,8 +157,8 @@ impl Endpoint for PluginEndpoint {
         let Request { method, target, headers, peer, body } = request;
         let request = HttpRequest { method, target, headers, peer, body };
         Ok(match self.source.receive(&request).await? {
-            portway_runtime::Decision::Accept { items, ticket } => {
-                Decision::Accept { items: items.into_iter().map(item_of).collect(), ticket }
+            portway_runtime::Decision::Accept { items, ticket, cost } => {
+                Decision::Accept { items: items.into_iter().map(item_of).collect(), ticket, cost }
             }
             portway_runtime::Decision::Refuse(answer) => Decision::Refuse(answer_of(answer)),
             portway_runtime::Decision::Answer(answer) => Decision::Answer(answer_of(answer)),
@@ -192,8 +222,8 @@ impl Poller for PluginPoller {
     async fn poll(&self, query: Query) -> Result<Found, PollError> {
         let Query { cursor, items_max, bytes_max, wait_max, unfinished } = query;
         let query = portway_runtime::Query { cursor, items_max, bytes_max, wait_max, unfinished };
-        let portway_runtime::Found { items, cursor, again } = self.source.poll(&query).await?;
-        Ok(Found { items: items.into_iter().map(item_of).collect(), cursor, again })
+        let portway_runtime::Found { items, cursor, again, cost } = self.source.poll(&query).await?;
+        Ok(Found { items: items.into_iter().map(item_of).collect(), cursor, again, cost })
     }
 
     async fn settle(&self, cursor: Bytes, receipts: Vec<Receipt>) -> Result<(), PollError> {
@@ -203,21 +233,30 @@ impl Poller for PluginPoller {
 
 impl EnginePollIntake {
     /// `destinations` are the interface's.
-    pub fn new(engine: EngineHandle, interface: InterfaceId, destinations: Vec<DestinationId>) -> Self {
-        EnginePollIntake { engine, interface, destinations }
+    pub fn new(
+        engine: EngineHandle,
+        interface: InterfaceId,
+        destinations: Vec<DestinationId>,
+        witness: Option<Arc<dyn Witness>>,
+    ) -> Self {
+        EnginePollIntake { engine, interface, destinations, witness }
     }
 }
 
 impl PollIntake for EnginePollIntake {
     async fn submit(
         &self,
-        received_at: Timestamp,
-        drafts: Vec<Draft>,
+        arrival: Arrival,
+        mut drafts: Vec<Draft>,
         cursor: Bytes,
     ) -> Result<Vec<Fate>, Later> {
         let count = drafts.len();
+        let waiting = self.witness.as_ref().map(|witness| witness.arrived(&arrival, &mut drafts));
         let unit = Unit::WithCursor(cursor);
-        let mut fates = self.engine.submit(self.interface, received_at, drafts, unit).await;
+        let mut fates = self.engine.submit(self.interface, arrival.at, drafts, unit).await;
+        if let Some(waiting) = waiting {
+            waiting.decided(&fates);
+        }
         match fates.pop() {
             Some(portway_engine::Fate::Kept) if fates.len() == count => {
                 Ok(fates.into_iter().map(fate_of).collect())

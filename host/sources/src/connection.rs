@@ -191,6 +191,7 @@ impl<I: Intake, C: Codec> Connection<I, C> {
             Ok(items) => items,
             Err(error) => return Err(End::silent(self.codec_failed(&error, &chunk))),
         };
+        self.flight.spent(self.codec.take_cost());
         let found = !items.is_empty();
         self.take(items, &chunk, received_at);
         if self.codec.has_failed()
@@ -238,9 +239,9 @@ impl<I: Intake, C: Codec> Connection<I, C> {
 
     fn submit(&mut self) {
         let shared = &self.shared;
-        self.flight.start(|received_at, drafts| {
+        self.flight.start(|arrival, drafts| {
             let shared = shared.clone();
-            Box::pin(async move { shared.intake.submit(received_at, drafts).await })
+            Box::pin(async move { shared.intake.submit(arrival, drafts).await })
         });
     }
 
@@ -322,7 +323,10 @@ impl<I: Intake, C: Codec> Connection<I, C> {
         if let Some(why) = end.finish {
             let received_at = self.shared.clock.now();
             match self.codec.finish(why).await {
-                Ok(items) => self.take(items, &[], received_at),
+                Ok(items) => {
+                    self.flight.spent(self.codec.take_cost());
+                    self.take(items, &[], received_at);
+                }
                 Err(error) => end.why = self.codec_failed(&error, &[]),
             }
         }

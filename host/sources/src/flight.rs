@@ -7,10 +7,10 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use portway_model::{Draft, Failure, Later, Timestamp, code};
+use portway_model::{Cost, Draft, Failure, Later, Timestamp, code};
 
 use crate::counters::Counters;
-use crate::ports::{Fate, Receipt};
+use crate::ports::{Arrival, Fate, Receipt};
 
 /// The answer of the intake.
 type Fates = Pin<Box<dyn Future<Output = Vec<Fate>> + Send>>;
@@ -22,6 +22,8 @@ pub(crate) struct Flight {
     drafts: Vec<Draft>,
     /// When the first of the drafts came.
     received_at: Timestamp,
+    /// Of reading the drafts.
+    cost: Cost,
     submitted: Option<Submitted>,
     bytes: usize,
 }
@@ -57,6 +59,7 @@ impl Flight {
             gathering: Vec::new(),
             drafts: Vec::new(),
             received_at: Timestamp(0),
+            cost: Cost::default(),
             submitted: None,
             bytes: 0,
         }
@@ -87,6 +90,11 @@ impl Flight {
         self.gathering.push(Slot { ticket, state: SlotState::Submitted, bytes });
     }
 
+    /// What reading cost, that gave what is pushed next or no item yet.
+    pub(crate) fn spent(&mut self, cost: Cost) {
+        self.cost += cost;
+    }
+
     /// An item that has its fate already, in its place among the others.
     pub(crate) fn push_decided(&mut self, fate: Fate, ticket: Bytes) {
         self.gathering.push(Slot { ticket, state: SlotState::Decided(fate), bytes: 0 });
@@ -94,7 +102,7 @@ impl Flight {
 
     /// Hands over what has gathered, if nothing else is under way. It is on its way to the
     /// intake when this returns, not only when somebody waits for it.
-    pub(crate) fn start(&mut self, submit: impl FnOnce(Timestamp, Vec<Draft>) -> Fates) {
+    pub(crate) fn start(&mut self, submit: impl FnOnce(Arrival, Vec<Draft>) -> Fates) {
         if self.submitted.is_some() || self.gathering.is_empty() {
             return;
         }
@@ -103,7 +111,8 @@ impl Flight {
         let answer = if drafts.is_empty() {
             Answer::Here(Vec::new())
         } else {
-            let mut fates = submit(self.received_at, drafts);
+            let cost = std::mem::take(&mut self.cost);
+            let mut fates = submit(Arrival { at: self.received_at, cost, parent: None }, drafts);
             match (&mut fates).now_or_never() {
                 Some(fates) => Answer::Here(fates),
                 None => Answer::Pending(fates),
@@ -192,8 +201,8 @@ mod tests {
         flight.push_message(draft("one"), Bytes::from_static(b"1"), Timestamp(5));
         flight.push_decided(Fate::Noted, Bytes::from_static(b"2"));
         flight.push_message(draft("three"), Bytes::from_static(b"3"), Timestamp(6));
-        flight.start(|received_at, drafts| {
-            assert_eq!((received_at, drafts.len()), (Timestamp(5), 2));
+        flight.start(|arrival, drafts| {
+            assert_eq!((arrival.at, drafts.len()), (Timestamp(5), 2));
             Box::pin(async { vec![stored(10), stored(11)] })
         });
         flight.push_message(draft("later"), Bytes::from_static(b"4"), Timestamp(7));

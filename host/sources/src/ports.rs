@@ -3,13 +3,24 @@
 use std::fmt;
 
 use bytes::Bytes;
-use portway_model::{Attributes, Draft, Failure, Later, MessageId, Timestamp};
+use portway_model::{Attributes, Cost, Draft, Failure, Later, MessageId, Timestamp};
 
 /// Stores messages. The future is answered after the commit.
 pub trait Intake: Send + Sync + 'static {
     /// One fate a draft, in their order. What was handed over is stored even if nobody waits
     /// for the answer any more.
-    fn submit(&self, received_at: Timestamp, drafts: Vec<Draft>) -> impl Future<Output = Vec<Fate>> + Send;
+    fn submit(&self, arrival: Arrival, drafts: Vec<Draft>) -> impl Future<Output = Vec<Fate>> + Send;
+}
+
+/// How messages came that are handed over together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// When the first of them did.
+    pub at: Timestamp,
+    /// What reading them cost the source; zero where nobody wants to know.
+    pub cost: Cost,
+    /// The `traceparent` of the request they came with.
+    pub parent: Option<String>,
 }
 
 /// The opened source plugin of one interface.
@@ -36,6 +47,11 @@ pub trait CodecConnection: Send + 'static {
 
     /// Bytes received that belong to no item yet: zero at a frame's edge.
     fn kept_bytes(&self) -> u64;
+
+    /// What reading cost since this was asked last.
+    fn take_cost(&mut self) -> Cost {
+        Cost::default()
+    }
 
     /// It gave the items before its failure; the next call says what the failure is.
     fn has_failed(&self) -> bool {

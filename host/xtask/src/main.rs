@@ -12,6 +12,7 @@ mod process;
 mod project;
 mod sabotage;
 mod sim;
+mod smtp;
 mod test;
 
 use std::path::Path;
@@ -33,6 +34,7 @@ cargo xtask sabotage           breaks the engine in many ways, each of which the
 cargo xtask crash --rounds N   kills a real engine under load and counts at the receiver;
                                with --no-build the program that is there
 cargo xtask browser            the web page of a real engine in a real browser; installs what it needs
+cargo xtask smtp               the SMTP sender against a mail server that is not ours; installs what it needs
 cargo xtask fuzz --seconds N   every fuzz target for so long; with --afresh always the same way";
 
 fn main() -> Result<()> {
@@ -59,6 +61,8 @@ fn main() -> Result<()> {
         ["crash", "--rounds", rounds, "--no-build"] => crash::crash(root, number(rounds)?, Binary::AsTested),
         ["browser"] => browser::browser(root, Binary::ToBeBuilt),
         ["browser", "--no-build"] => browser::browser(root, Binary::AsTested),
+        ["smtp"] => smtp::smtp(root, Binary::ToBeBuilt),
+        ["smtp", "--no-build"] => smtp::smtp(root, Binary::AsTested),
         ["fuzz", "--seconds", seconds] => fuzz::fuzz(root, number(seconds)?, fuzz::Start::Onward),
         ["fuzz", "--seconds", seconds, "--afresh"] => fuzz::fuzz(root, number(seconds)?, fuzz::Start::Afresh),
         _ => bail!("no such command; there are:\n{USAGE}"),

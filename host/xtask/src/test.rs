@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use crate::process::{cargo, run};
 use crate::project::Binary;
-use crate::{browser, check, crash, demo, fuzz, plugins, sim};
+use crate::{browser, check, crash, demo, fuzz, plugins, sim, smtp};
 
 /// Seeds of the simulation in one test run.
 const SEEDS: &str = "10000";
@@ -38,6 +38,7 @@ pub fn test(root: &Path) -> Result<()> {
     step("crash", &mut || crash::crash(root, CRASH_ROUNDS, Binary::AsTested))?;
     step("demo", &mut || demo::demo(root, demo::Mode::Once, Binary::AsTested))?;
     step("browser", &mut || browser::browser(root, Binary::AsTested))?;
+    step("smtp", &mut || smtp::smtp(root, Binary::AsTested))?;
     step("fuzz", &mut || fuzz::fuzz(root, FUZZ_SECONDS, fuzz::Start::Afresh))?;
     println!("{passed} passed, 0 failed");
     Ok(())

@@ -17,7 +17,7 @@ pub use state::{StateKey, StatePage, StateRemoved, StateValue};
 pub use status::{
     BlockedLane, Commits, Count, DeliveryCounts, DeliveryLatency, Destination, DestinationState, Drain,
     Draining, Engine, EngineOnStore, EngineState, Health, Intake, Interface, Items, Listener, Memory, Notice,
-    Plugin, PluginCounts, Poll, Rate, Reason, Refused, SecretUses, SourceCounts, Status, Store,
+    Plugin, PluginCounts, Poll, Rate, Reason, Refused, SecretUses, SourceCounts, Status, Store, Traces,
 };
 pub use stream::{EngineNow, Trouble};
 pub use time::Time;

@@ -40,6 +40,18 @@ pub struct Status {
     /// Engines that use the store now.
     #[serde(default)]
     pub engines: Vec<EngineOnStore>,
+    /// Of traces of messages; none: the project wants none.
+    #[serde(default)]
+    pub traces: Option<Traces>,
+}
+
+/// What became of spans of traces since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Traces {
+    /// Taken by the collector.
+    pub sent: u64,
+    /// By why: `queue-full`, `unreachable` or `rejected`.
+    pub lost: Vec<Count>,
 }
 
 /// The process.

@@ -130,6 +130,7 @@ impl Control for Engine {
                 refused: Vec::new(),
             },
             drain: None,
+            traces: None,
             commits: views::Commits {
                 commits: 5,
                 strict: 5,

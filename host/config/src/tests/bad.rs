@@ -70,7 +70,7 @@ fn syntax_errors_are_reported_and_the_rest_is_still_read() {
             interfaces/x.toml:1:1: not TOML: invalid unquoted key, expected letters, numbers, `-`, `_`
             interfaces/x.toml:1:2: not TOML: key with no value, expected `=`
             portway.toml:1:1: unknown key `a`
-              hint: known are `store`, `admin`, `plugins`, `limits`
+              hint: known are `store`, `admin`, `plugins`, `limits`, `traces`
             portway.toml:1:5: not TOML: extra `=`, expected nothing
             portway.toml:1:7: not TOML: unexpected key or value, expected newline, `#`
             portway.toml:3:12: `runs_max` is 0, outside its limits

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http_body_util::Full;
 use url::Url;
+use zeroize::Zeroizing;
 
 use super::{Credentials, HttpError, HttpGrant, HttpRequest};
 
@@ -190,7 +191,7 @@ fn decode_once(path: &str) -> String {
 
 /// What the grant attaches: its headers and its credentials.
 fn granted_headers(grant: &HttpGrant) -> Result<HeaderMap, HttpError> {
-    let mut headers = HeaderMap::with_capacity(grant.headers.len() + 8);
+    let mut headers = HeaderMap::with_capacity(grant.headers.iter().len() + 8);
     for (name, value) in &grant.headers {
         headers.append(header_name(name)?, header_value(name, value.as_bytes())?);
     }
@@ -200,10 +201,13 @@ fn granted_headers(grant: &HttpGrant) -> Result<HeaderMap, HttpError> {
     let (name, text) = match credentials {
         Credentials::Bearer(token) => (AUTHORIZATION, format!("Bearer {token}")),
         Credentials::Basic { user, password } => {
-            (AUTHORIZATION, format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))))
+            let pair = Zeroizing::new(format!("{user}:{password}"));
+            let encoded = Zeroizing::new(STANDARD.encode(pair.as_bytes()));
+            (AUTHORIZATION, format!("Basic {}", encoded.as_str()))
         }
         Credentials::Header { name, value } => (header_name(name)?, value.clone()),
     };
+    let text = Zeroizing::new(text);
     let mut value = header_value(name.as_str(), text.as_bytes())?;
     value.set_sensitive(true);
     headers.insert(name, value);
@@ -356,7 +360,7 @@ mod tests {
     ) -> Result<WireRequest, HttpError> {
         let grant = HttpGrant {
             credentials,
-            headers: vec![("x-tenant".into(), "7".into())],
+            headers: [("x-tenant".to_owned(), "7".to_owned())].into_iter().collect(),
             ..HttpGrant::new(Url::parse("https://h:8443/api").unwrap())
         };
         let headers = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
@@ -411,5 +415,9 @@ mod tests {
     #[test]
     fn a_secret_is_not_shown_by_debug() {
         assert!(!format!("{:?}", Credentials::Bearer("hunter2".into())).contains("hunter2"));
+        let headers = [("x-key".to_owned(), "hunter2".to_owned())].into_iter().collect();
+        let grant = HttpGrant { headers, ..HttpGrant::new(Url::parse("https://h/").unwrap()) };
+        let shown = format!("{grant:?}");
+        assert!(shown.contains("x-key") && !shown.contains("hunter2"), "{shown}");
     }
 }

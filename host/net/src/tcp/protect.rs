@@ -16,6 +16,8 @@ use rustls::pki_types::ServerName;
 use tokio::time::timeout;
 
 use super::{TcpConnection, TcpError};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
 use crate::dial::{self, TlsTarget};
 use crate::stream::Wire;
 use crate::tls::{self, FileMark, TlsError};
@@ -63,8 +65,8 @@ pub enum Protection {
     Tls,
 }
 
-/// A user and a password, never shown.
-#[derive(Clone, PartialEq, Eq, Hash)]
+/// A user and a password, never shown; their memory is overwritten when they are dropped.
+#[derive(Clone, PartialEq, Eq, Hash, Zeroize, ZeroizeOnDrop)]
 pub struct TcpCredentials {
     pub user: String,
     pub password: String,
@@ -86,15 +88,15 @@ pub enum Credential {
 }
 
 impl TcpCredentials {
-    fn line(&self, credential: Credential) -> String {
+    fn line(&self, credential: Credential) -> Zeroizing<String> {
         let TcpCredentials { user, password } = self;
-        let mut line = match credential {
-            Credential::Plain => STANDARD.encode(format!("\0{user}\0{password}")),
+        let encoded = Zeroizing::new(match credential {
+            Credential::Plain => STANDARD.encode(Zeroizing::new(format!("\0{user}\0{password}")).as_bytes()),
             Credential::User => STANDARD.encode(user),
             Credential::Password => STANDARD.encode(password),
-        };
-        line.push_str("\r\n");
-        line
+        });
+        // Made in one piece: a text that grows leaves its former places behind.
+        Zeroizing::new([encoded.as_str(), "\r\n"].concat())
     }
 }
 
@@ -221,9 +223,9 @@ mod tests {
     #[test]
     fn credentials_are_lines_of_base64_and_are_not_shown() {
         let credentials = TcpCredentials { user: "lab".into(), password: "s3cret".into() };
-        assert_eq!(credentials.line(Credential::Plain), "AGxhYgBzM2NyZXQ=\r\n");
-        assert_eq!(credentials.line(Credential::User), "bGFi\r\n");
-        assert_eq!(credentials.line(Credential::Password), "czNjcmV0\r\n");
+        assert_eq!(*credentials.line(Credential::Plain), "AGxhYgBzM2NyZXQ=\r\n");
+        assert_eq!(*credentials.line(Credential::User), "bGFi\r\n");
+        assert_eq!(*credentials.line(Credential::Password), "czNjcmV0\r\n");
         assert_eq!(format!("{credentials:?}"), "TcpCredentials(…)");
     }
 }

@@ -113,6 +113,13 @@ fn show_engine(text: &mut String, status: &Status) {
     let resident = memory.resident_bytes.map(show::bytes).unwrap_or_else(|| "unknown".to_owned());
     let _ =
         writeln!(text, "store {}: log {}{free}; memory {resident}", store.path, show::bytes(store.log_bytes));
+    if let Some(traces) = &status.traces {
+        let _ = write!(text, "traces: {} spans sent", show::number(traces.sent));
+        for lost in &traces.lost {
+            let _ = write!(text, ", {} LOST ({})", show::number(lost.count), lost.reason);
+        }
+        let _ = writeln!(text);
+    }
 }
 
 fn show_interface(text: &mut String, interface: &Interface) {

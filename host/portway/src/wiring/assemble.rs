@@ -21,6 +21,7 @@ use super::observer::{Observers, PluginObserver};
 use super::openings::{self, Owner};
 use super::secret_ledger::SecretLedger;
 use super::state_store;
+use super::traces::Traces;
 
 /// Why a project's plugins cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -72,17 +73,24 @@ pub struct Plugins<'a> {
     observers: Observers,
     /// Where uses of secrets are written down; none: nothing is delivered.
     ledger: Option<Arc<SecretLedger>>,
+    /// Whether what sources cost is measured.
+    pub times_sources: bool,
 }
 
 impl<'a> Plugins<'a> {
     pub fn new(runtime: &'a Runtime, catalog: &'a PluginCatalog) -> Self {
         let observers = Observers::new();
-        Plugins { runtime, catalog, loaded: BTreeMap::new(), observers, ledger: None }
+        Plugins { runtime, catalog, loaded: BTreeMap::new(), observers, ledger: None, times_sources: false }
     }
 
     /// The same, where uses of secrets are written down.
     pub fn recording(self, ledger: Arc<SecretLedger>) -> Self {
         Plugins { ledger: Some(ledger), ..self }
+    }
+
+    /// The same, where what sources cost is measured if anybody wants to know.
+    pub fn timing(self, traces: Option<&Arc<Traces>>) -> Self {
+        Plugins { times_sources: traces.is_some(), ..self }
     }
 
     pub fn catalog(&self) -> &'a PluginCatalog {
@@ -196,6 +204,8 @@ async fn destination(
         }
     };
     Ok(Destination {
+        interface: interface.to_owned(),
+        name: owner.destination.to_owned(),
         transforms,
         target,
         timeout: settings.timeout,

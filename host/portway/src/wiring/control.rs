@@ -36,6 +36,7 @@ use super::names::Names;
 use super::observer::{Observers, plugin_counts};
 use super::picture;
 use super::sources::SourceParts;
+use super::traces::Traces;
 pub use current::CurrentControl;
 
 /// The deliveries' times, by destination.
@@ -60,14 +61,16 @@ pub struct Life {
     started_at: Time,
     started: Instant,
     is_stopping: AtomicBool,
+    traces: Option<Arc<Traces>>,
 }
 
 impl Life {
-    pub fn begin() -> Arc<Life> {
+    pub fn begin(traces: Option<Arc<Traces>>) -> Arc<Life> {
         Arc::new(Life {
             started_at: Time(SystemClock::new().now()),
             started: Instant::now(),
             is_stopping: AtomicBool::new(false),
+            traces,
         })
     }
 
@@ -254,6 +257,7 @@ impl Control for EngineControl {
                 .collect(),
             plugins: self.plugins.clone(),
             engines: engines.into_iter().map(|view| self.engine_on_store(view)).collect(),
+            traces: self.life.traces.as_ref().map(|traces| traces.view()),
         })
     }
 

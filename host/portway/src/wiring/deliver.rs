@@ -19,6 +19,7 @@ use super::destinations::Destinations;
 use super::kept;
 use super::latency::LatencyCounts;
 use super::saved;
+use super::traces::{Called, RunTrace, Traces};
 
 /// Delivers for every destination of a project.
 pub struct Delivery {
@@ -26,10 +27,15 @@ pub struct Delivery {
     pub store: String,
     pub destinations: Arc<Destinations>,
     pub clock: Arc<dyn Clock>,
+    /// None: nobody wants to know.
+    pub traces: Option<Arc<Traces>>,
 }
 
 /// What a destination is made of.
 pub struct Destination {
+    /// As the project calls its interface, and it.
+    pub interface: String,
+    pub name: String,
     pub transforms: Vec<Transformer>,
     pub target: Target,
     /// Wall time of one call of a plugin.
@@ -55,11 +61,13 @@ pub(super) enum Step {
 
 /// What ended a run early.
 #[derive(Default)]
-struct Ending {
+struct Ending<'a> {
     stop: Option<Stop>,
     go_singly: bool,
     /// What plugins keep, by message of the run.
     kept: Vec<MessageState>,
+    /// None: nobody wants to know.
+    trace: Option<RunTrace<'a>>,
 }
 
 #[async_trait]
@@ -73,7 +81,8 @@ impl Deliver for Delivery {
         let pass = Pass { store: &self.store, destination, run: &run };
         let mut steps: Vec<Step> =
             run.messages.iter().map(|message| Step::Ready(vec![message.clone()])).collect();
-        let mut ending = Ending::default();
+        let trace = self.traces.as_ref().and_then(|traces| RunTrace::begin(traces, destination, &run));
+        let mut ending = Ending { trace, ..Ending::default() };
         for (index, transform) in destination.transforms.iter().enumerate() {
             let is_last = index + 1 == destination.transforms.len();
             let several = is_last && matches!(destination.target, Target::Route(_));
@@ -101,7 +110,12 @@ impl Deliver for Delivery {
             keep_order(&mut verdicts, run.hold_on_quarantine);
         }
         self.record_latency(&run, destination, &verdicts);
-        RunReport { verdicts, stop: ending.stop, go_singly: ending.go_singly, state: ending.kept, outputs }
+        let Ending { stop, go_singly, kept, trace } = ending;
+        if let Some(trace) = trace {
+            trace.route(&mut verdicts);
+            trace.end(&verdicts, stop.as_ref());
+        }
+        RunReport { verdicts, stop, go_singly, state: kept, outputs }
     }
 }
 
@@ -159,9 +173,16 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    fn batch(&self, messages: Vec<Envelope>) -> Batch {
+    /// The messages of a call about these.
+    fn batch(&self, indexes: &[usize], steps: &[Step], ending: &Ending<'_>) -> Batch {
         let Pass { store, destination, run } = self;
-        Batch { store: (*store).to_owned(), ordered: run.ordered, timeout: destination.timeout, messages }
+        Batch {
+            store: (*store).to_owned(),
+            ordered: run.ordered,
+            timeout: destination.timeout,
+            messages: indexes.iter().filter_map(|&index| only(steps.get(index))).collect(),
+            watch: ending.trace.as_ref().map(|trace| trace.watch(indexes)),
+        }
     }
 
     /// Indexes that may go on now: in an ordered run none after one that blocks its lane.
@@ -186,15 +207,17 @@ impl Pass<'_> {
         transform: &Transformer,
         several: bool,
         steps: &mut [Step],
-        ending: &mut Ending,
+        ending: &mut Ending<'_>,
     ) {
         let mut work = vec![self.ready(steps)];
         while let Some(indexes) = work.pop() {
             if indexes.is_empty() {
                 continue;
             }
-            let messages = indexes.iter().filter_map(|&index| only(steps.get(index))).collect();
-            let call = transform.transform(&self.batch(messages)).await;
+            let call = transform.transform(&self.batch(&indexes, steps, ending)).await;
+            if let Some(trace) = &mut ending.trace {
+                trace.called(Called::Transform, transform.plugin(), &indexes, &call.costs);
+            }
             match call.result {
                 Ok(verdicts) => {
                     for (&index, verdict) in indexes.iter().zip(verdicts) {
@@ -219,7 +242,7 @@ impl Pass<'_> {
     }
 
     /// Hands everything that is ready to the sender, or makes routes of it.
-    async fn send(&self, steps: &mut [Step], ending: &mut Ending) {
+    async fn send(&self, steps: &mut [Step], ending: &mut Ending<'_>) {
         let indexes = self.ready(steps);
         if indexes.is_empty() {
             return;
@@ -255,14 +278,16 @@ impl Pass<'_> {
         }
     }
 
-    async fn send_together(&self, indexes: &[usize], steps: &mut [Step], ending: &mut Ending) {
-        let messages = indexes.iter().filter_map(|&index| only(steps.get(index))).collect();
-        let batch = self.batch(messages);
-        let mut call = match &self.destination.target {
-            Target::Sender(sender) => sender.send(&batch).await,
-            Target::HttpSender(sender) => sender.send(&batch).await,
+    async fn send_together(&self, indexes: &[usize], steps: &mut [Step], ending: &mut Ending<'_>) {
+        let batch = self.batch(indexes, steps, ending);
+        let (mut call, plugin) = match &self.destination.target {
+            Target::Sender(sender) => (sender.send(&batch).await, sender.plugin()),
+            Target::HttpSender(sender) => (sender.send(&batch).await, sender.plugin()),
             Target::Route(_) => return,
         };
+        if let Some(trace) = &mut ending.trace {
+            trace.called(Called::Sender, plugin, indexes, &call.costs);
+        }
         let unsure: Vec<usize> =
             call.unsure.iter().filter_map(|&at| indexes.get(at as usize).copied()).collect();
         kept::remember(&mut ending.kept, indexes, std::mem::take(&mut call.state));
@@ -277,7 +302,7 @@ impl Pass<'_> {
         call: Call<Vec<SendVerdict>>,
         indexes: &[usize],
         steps: &mut [Step],
-        ending: &mut Ending,
+        ending: &mut Ending<'_>,
     ) {
         match call.result {
             Ok(verdicts) => {
@@ -346,7 +371,7 @@ fn only_first(work: &mut Vec<Vec<usize>>, steps: &mut [Step]) {
 }
 
 /// A peer may have seen this message: unless it is known what became of it, a person must look.
-fn doubt(steps: &mut [Step], index: usize, ending: &Ending) {
+fn doubt(steps: &mut [Step], index: usize, ending: &Ending<'_>) {
     replace(steps, index, |step| {
         let why = match &step {
             Step::Done(

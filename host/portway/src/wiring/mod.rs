@@ -32,6 +32,7 @@ mod source_set;
 mod sources;
 mod state_store;
 mod threads;
+mod traces;
 
 pub use assemble::AssembleError;
 pub use catalog::PluginCatalog;

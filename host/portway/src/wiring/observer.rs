@@ -49,6 +49,11 @@ impl PluginObserver {
         })
     }
 
+    /// As the project calls it.
+    pub fn plugin(&self) -> &str {
+        &self.plugin
+    }
+
     /// Empty for a source.
     pub fn destination(&self) -> &str {
         &self.destination

@@ -58,6 +58,7 @@ pub fn of_use(
             Isolation::Shared => portway_runtime::Isolation::Shared,
             Isolation::Call => portway_runtime::Isolation::Call,
         },
+        timed: false,
         observer,
     }
 }
@@ -184,7 +185,7 @@ fn tcp_tls(settings: &TcpTlsSettings) -> TcpTls {
     }
 }
 
-fn policy(addresses: Addresses) -> AddressPolicy {
+pub(super) fn policy(addresses: Addresses) -> AddressPolicy {
     match addresses {
         Addresses::Operator => AddressPolicy::Operator,
         Addresses::Public => AddressPolicy::Public,

@@ -125,6 +125,7 @@ impl Running {
         running::claim(&*self.store, &registered, &names, self.live.clock.now()).await?;
         let runtime = self.live.runtime.clone();
         let mut plugins = Plugins::new(&runtime, catalog).recording(self.live.ledger.clone());
+        plugins = plugins.timing(self.live.traces.as_ref());
         let begins = |interface: &str, destination: &str| difference.begins(interface, destination);
         let store: Arc<dyn Store> = self.store.clone();
         let begin = assemble::destinations(&project, begins, &mut plugins, &names, &store).await?;

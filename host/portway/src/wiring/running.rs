@@ -35,6 +35,7 @@ use super::secret_ledger::SecretLedger;
 use super::source_set::{SourceSet, Surroundings};
 use super::sources::{self, Opened};
 use super::threads::Threads;
+use super::traces::Traces;
 
 /// Hidden command by which this binary compiles a component in a child of its own.
 pub const COMPILE_COMMAND: &str = "compile-component";
@@ -166,6 +167,8 @@ pub(super) struct Live {
     pub runtime: Runtime,
     pub ledger: Arc<SecretLedger>,
     pub clock: Arc<SystemClock>,
+    /// As the engine started with; none: there are none.
+    pub traces: Option<Arc<Traces>>,
 }
 
 /// Digests of components, by interface, role and name.
@@ -207,15 +210,18 @@ impl Running {
             true => None,
             false => Some(claim(&*store, &registered, &names, clock.now()).await?),
         };
-        let runtime = runtime(&project, &home)?;
+        let connector = Connector::default();
+        let (traces, exporter) = Traces::of(&project, &registered.store, connector.clone()).unzip();
+        let runtime = runtime(&project, &home, connector)?;
         let ledger = SecretLedger::in_folder(project.data_dir());
-        let mut plugins = Plugins::new(&runtime, catalog).recording(ledger.clone());
+        let mut plugins = Plugins::new(&runtime, catalog).recording(ledger.clone()).timing(traces.as_ref());
         let all = assemble::destinations(&project, |_, _| true, &mut plugins, &names, &store).await?;
         let destinations = Arc::new(Destinations::new(all));
         let delivery = Delivery {
             store: registered.store.clone(),
             destinations: destinations.clone(),
             clock: clock.clone(),
+            traces: traces.clone(),
         };
         let threads = Threads::start(options.sockets).map_err(StartError::Threads)?;
         let sources = SourceSet::new(&project.limits);
@@ -239,12 +245,13 @@ impl Running {
             runtime,
             ledger,
             clock,
+            traces: traces.clone(),
         };
         let around = live.surroundings(&engine, &threads);
         if let Some(error) = live.sources.start(opened, listeners, &around).into_iter().next() {
             return Err(error);
         }
-        let life = Life::begin();
+        let life = Life::begin(traces);
         let control = Arc::new(CurrentControl::new(live.control(&engine, &store, &life)));
         let admin = admin(&live.project, home, &control, threads.sockets()).await?;
         threads.sockets().close_the_rest();
@@ -252,7 +259,10 @@ impl Running {
         let (stop_background, background_stopped) = watch::channel(false);
         let mut background = JoinSet::new();
         background.spawn(admin.run(asked(background_stopped.clone())));
-        background.spawn(release_idle(live.runtime.clone(), background_stopped));
+        background.spawn(release_idle(live.runtime.clone(), background_stopped.clone()));
+        if let Some(exporter) = exporter {
+            background.spawn(exporter.run(asked(background_stopped)));
+        }
         Ok(Running {
             engine,
             store,
@@ -303,7 +313,7 @@ impl Live {
     /// What drivers share.
     pub fn surroundings<'a>(&self, engine: &'a EngineHandle, threads: &'a Threads) -> Surroundings<'a> {
         let (limits, clock) = (self.project.limits.clone(), self.clock.clone());
-        Surroundings { limits, engine, threads, clock }
+        Surroundings { limits, engine, threads, clock, traces: self.traces.clone() }
     }
 
     fn control(&self, engine: &EngineHandle, store: &Arc<dyn Store>, life: &Arc<Life>) -> EngineControl {
@@ -413,13 +423,13 @@ fn store_settings(project: &Project) -> SqliteSettings {
     }
 }
 
-fn runtime(project: &Project, data: &Path) -> Result<Runtime, StartError> {
+fn runtime(project: &Project, data: &Path, connector: Connector) -> Result<Runtime, StartError> {
     let program = std::env::current_exe().map_err(StartError::Program)?;
     let settings = RuntimeSettings {
         cache_dir: Some(data.join("native-code")),
         compile: CompileMode::Child { program, args: vec![COMPILE_COMMAND.to_owned()] },
         instances_max: project.limits.instances_max as usize,
-        connector: Connector::default(),
+        connector,
         ..RuntimeSettings::default()
     };
     Ok(Runtime::new(settings)?)

@@ -25,6 +25,7 @@ use super::observer::PluginObserver;
 use super::running::StartError;
 use super::sources::{Opened, OpenedSource, SourceHandle, SourceParts, WebServes, WebSource};
 use super::threads::Threads;
+use super::traces::Traces;
 
 type WebRoute = Route<EngineIntake, PluginEndpoint>;
 
@@ -78,6 +79,8 @@ pub struct Surroundings<'a> {
     pub engine: &'a EngineHandle,
     pub threads: &'a Threads,
     pub clock: Arc<SystemClock>,
+    /// None: nobody wants to know.
+    pub traces: Option<Arc<Traces>>,
 }
 
 impl SourceSet {
@@ -161,23 +164,26 @@ impl SourceSet {
             Some(listener) => Ok(listener),
             None => bind(&interface, listen, (around.threads, &threads)),
         };
-        let intake = EngineIntake::new(around.engine.clone(), id);
+        let traces = around.traces.as_ref();
+        let witness = traces.map(|traces| traces.witness(&interface, observer.plugin()));
         match what {
             OpenedSource::Stream(codec, listen) => {
                 let listener = listener(&listen)?;
+                let intake = EngineIntake::new(around.engine.clone(), id, witness);
                 let stream = (listener, codec, intake);
                 let (handle, driver) = run_stream(stream, self.budget.clone(), around);
                 let parts = SourceParts { handle, observer };
                 self.alone.insert(interface, Alone { parts, asked: Some(listen.address), driver });
             }
             OpenedSource::Poll(poller, destinations) => {
-                let intake = EnginePollIntake::new(around.engine.clone(), id, destinations);
+                let intake = EnginePollIntake::new(around.engine.clone(), id, destinations, witness);
                 let (handle, driver) = run_poll(poller, intake, around);
                 let parts = SourceParts { handle, observer };
                 self.alone.insert(interface, Alone { parts, asked: None, driver });
             }
             OpenedSource::Web(source, listen) => {
-                let route = route(*source, intake, &around.limits);
+                let intake = EngineIntake::new(around.engine.clone(), id, witness);
+                let route = route(*source, intake, around);
                 let shares = |web: &&mut Web| listen.address.port() != 0 && web.listen == listen;
                 if let Some(web) = self.web.iter_mut().find(shares) {
                     web.add(interface, route, observer);
@@ -338,7 +344,7 @@ fn poll_limits(limits: &LimitSettings, engine: &EngineHandle) -> PollLimits {
     }
 }
 
-fn route(source: WebSource, intake: EngineIntake, limits: &LimitSettings) -> WebRoute {
+fn route(source: WebSource, intake: EngineIntake, around: &Surroundings<'_>) -> WebRoute {
     let WebSource { serves, path, methods, auth } = source;
     let serves = match serves {
         WebServes::Source(endpoint) => Serves::Source { endpoint, intake },
@@ -350,8 +356,9 @@ fn route(source: WebSource, intake: EngineIntake, limits: &LimitSettings) -> Web
         auth,
         serves,
         counters: Counters::new(),
-        body_bytes_max: limits.message_bytes_max.as_usize(),
+        body_bytes_max: around.limits.message_bytes_max.as_usize(),
         refusals: KeptRefusals::default(),
+        traced: around.traces.as_ref().is_some_and(|traces| traces.incoming),
     }
 }
 

@@ -76,7 +76,8 @@ pub async fn open(
     let plugin = plugins.load(Role::Source, settings.plugin.value.as_str()).await?;
     let observer = plugins.observer(name, "", plugin.name());
     let owner = Owner { interface: name, destination: "" };
-    let opening = openings::of_use(&owner, &plugin_use, plugin.manifest(), limits, observer.clone());
+    let mut opening = openings::of_use(&owner, &plugin_use, plugin.manifest(), limits, observer.clone());
+    opening.timed = plugins.times_sources;
     let what = match plugin.kind() {
         PluginKind::PollSource => {
             let poller = PluginPoller::new(plugin.poll_source(opening).map_err(AssembleError::from)?);

@@ -526,6 +526,7 @@ fn status() -> views::Status {
             refused: vec![views::Count { reason: "full".into(), count: 4 }],
         },
         drain: None,
+        traces: None,
         commits: views::Commits {
             commits: 999,
             strict: 999,

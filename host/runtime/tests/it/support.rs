@@ -129,6 +129,7 @@ pub fn bytes_batch(bodies: Vec<Bytes>) -> Batch {
         ordered: false,
         timeout: Duration::from_secs(30),
         messages: messages.collect(),
+        watch: None,
     }
 }
 

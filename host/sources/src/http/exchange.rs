@@ -24,7 +24,7 @@ use super::routes::{Choice, Route, Serves, choose};
 use crate::budget::Hold;
 use crate::counters::Counters;
 use crate::items::{count_fate, receipts, take_apart};
-use crate::ports::{CodecError, Item};
+use crate::ports::{Arrival, CodecError, Item};
 
 /// Headers that are about the connection or show who sends.
 const OWN_HEADERS: &[&str] = &[
@@ -120,6 +120,7 @@ impl<I: RequestIntake, E: Endpoint> Common<'_, I, E> {
                 return Ok(respond(route, &**component, request, (self.peer, user, self.clock)).await);
             }
         };
+        let parent = route.traced.then(|| traceparent(&head.headers)).flatten();
         let target = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str).to_owned();
         let request = Request {
             method: head.method.as_str().to_owned(),
@@ -129,7 +130,10 @@ impl<I: RequestIntake, E: Endpoint> Common<'_, I, E> {
             body,
         };
         match endpoint.receive(request).await.map_err(|error| plugin_failed(route, error))? {
-            Decision::Accept { items, ticket } => self.store(route, (endpoint, intake), items, ticket).await,
+            Decision::Accept { items, ticket, cost } => {
+                let arrival = Arrival { at: self.clock.now(), cost, parent };
+                self.store(route, (endpoint, intake), arrival, (items, ticket)).await
+            }
             Decision::Refuse(answer) => {
                 let failure = Failure::new(code::REFUSED, format!("the source answered {}", answer.status));
                 route.refused(self.clock.now(), self.peer.address, failure);
@@ -147,14 +151,14 @@ impl<I: RequestIntake, E: Endpoint> Common<'_, I, E> {
         &self,
         route: &Route<I, E>,
         (endpoint, intake): (&E, &I),
-        items: Vec<Item>,
-        ticket: Bytes,
+        arrival: Arrival,
+        (items, ticket): (Vec<Item>, Bytes),
     ) -> Result<Ended, Box<Refused>> {
         let count = items.len();
         let (slots, drafts) = take_apart(items, &route.counters);
         let fates = match drafts.is_empty() {
             true => Vec::new(),
-            false => intake.submit(self.clock.now(), drafts).await,
+            false => intake.submit(arrival, drafts).await,
         };
         fates.iter().for_each(|fate| count_fate(&route.counters, fate));
         let settled = endpoint.settle(ticket, receipts(slots, fates)).await;
@@ -228,6 +232,13 @@ fn refuse_encoded(headers: &HeaderMap) -> Result<(), Box<Refused>> {
             Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Failure::new(code::ENCODED, text)))
         }
     }
+}
+
+/// The trace a request belongs to; of several nobody knows which.
+fn traceparent(headers: &HeaderMap) -> Option<String> {
+    let mut all = headers.get_all("traceparent").iter();
+    let only = all.next().filter(|_| all.next().is_none())?;
+    only.to_str().ok().map(str::to_owned)
 }
 
 fn peer_pairs(address: SocketAddr) -> Vec<(String, String)> {

@@ -3,9 +3,9 @@
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use portway_model::{Attributes, Draft, Failure, Timestamp};
+use portway_model::{Attributes, Cost, Draft, Failure};
 
-use crate::ports::{CodecError, Fate, Item, Receipt};
+use crate::ports::{Arrival, CodecError, Fate, Item, Receipt};
 
 /// The opened HTTP source of one interface.
 pub trait Endpoint: Send + Sync + 'static {
@@ -44,7 +44,7 @@ pub enum RespondError {
 /// Stores the messages of one request.
 pub trait RequestIntake: Send + Sync + 'static {
     /// All of them in one transaction, or none. One fate a draft, in their order.
-    fn submit(&self, received_at: Timestamp, drafts: Vec<Draft>) -> impl Future<Output = Vec<Fate>> + Send;
+    fn submit(&self, arrival: Arrival, drafts: Vec<Draft>) -> impl Future<Output = Vec<Fate>> + Send;
 }
 
 /// One request, whole.
@@ -74,6 +74,8 @@ pub enum Decision {
     Accept {
         items: Vec<Item>,
         ticket: Bytes,
+        /// What reading the request cost.
+        cost: Cost,
     },
     Refuse(Answer),
     /// It carries no message.

@@ -20,6 +20,8 @@ pub struct Route<I, E> {
     /// Bytes of a body.
     pub body_bytes_max: usize,
     pub refusals: KeptRefusals,
+    /// Whether anybody wants to know which trace a request belongs to.
+    pub traced: bool,
 }
 
 /// Who answers on a route.
@@ -123,6 +125,7 @@ mod tests {
             counters: Counters::new(),
             body_bytes_max: 0,
             refusals: KeptRefusals::default(),
+            traced: false,
         }
     }
 

@@ -62,6 +62,7 @@ mod tests {
             counters: crate::counters::Counters::new(),
             body_bytes_max: 0,
             refusals: super::super::KeptRefusals::default(),
+            traced: false,
         };
         current.set(vec![route(), route()]);
         assert_eq!((before.len(), current.get().len()), (0, 2));

@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use portway_engine::ports::Clock;
-use portway_model::{Failure, Later, code};
+use portway_model::{Cost, Failure, Later, code};
 use rand::RngExt;
 use tokio::time::sleep;
 
 use crate::counters::Counters;
 use crate::items::{count_fate, receipts, take_apart};
-use crate::ports::{Item, Receipt};
+use crate::ports::{Arrival, Item, Receipt};
 
 use pace::{Pace, Pause};
 use ports::{PollIntake, Poller, Query};
@@ -136,7 +136,7 @@ impl<I: PollIntake, P: Poller> PollDriver<I, P> {
         self.handle.polled(self.clock.now());
         let is_news = !found.items.is_empty() || found.cursor != self.cursor;
         if is_news {
-            self.store(found.items, found.cursor).await?;
+            self.store(found.items, found.cursor, found.cost).await?;
             self.settle().await?;
         }
         Ok(Pace::again(found.again, is_news))
@@ -153,7 +153,7 @@ impl<I: PollIntake, P: Poller> PollDriver<I, P> {
         Ok(())
     }
 
-    async fn store(&mut self, items: Vec<Item>, cursor: Bytes) -> Result<(), Pause> {
+    async fn store(&mut self, items: Vec<Item>, cursor: Bytes, cost: Cost) -> Result<(), Pause> {
         let (slots, drafts) = take_apart(items, &self.counters);
         if let Some(large) = drafts.iter().find(|draft| draft.body.len() > self.limits.message_bytes_max) {
             let text = format!(
@@ -166,7 +166,8 @@ impl<I: PollIntake, P: Poller> PollDriver<I, P> {
         }
         self.handle.set(PollState::Storing);
         let (count, bytes) = (drafts.len(), drafts.iter().map(|draft| draft.body.len()).sum());
-        let stored = self.intake.submit(self.clock.now(), drafts, cursor.clone()).await;
+        let arrival = Arrival { at: self.clock.now(), cost, parent: None };
+        let stored = self.intake.submit(arrival, drafts, cursor.clone()).await;
         let fates = stored.map_err(|later| self.not_stored(later, count))?;
         self.counters.bytes_in(bytes);
         fates.iter().for_each(|fate| count_fate(&self.counters, fate));

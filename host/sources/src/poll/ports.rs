@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use portway_model::{Draft, Failure, Later, Timestamp};
+use portway_model::{Cost, Draft, Failure, Later};
 
-use crate::ports::{Fate, Item, Receipt};
+use crate::ports::{Arrival, Fate, Item, Receipt};
 
 /// The opened poll source of one interface.
 pub trait Poller: Send + Sync + 'static {
@@ -25,7 +25,7 @@ pub trait PollIntake: Send + Sync + 'static {
     /// All messages and the cursor in one transaction that is flushed, or nothing.
     fn submit(
         &self,
-        received_at: Timestamp,
+        arrival: Arrival,
         drafts: Vec<Draft>,
         cursor: Bytes,
     ) -> impl Future<Output = Result<Vec<Fate>, Later>> + Send;
@@ -54,6 +54,8 @@ pub struct Found {
     pub cursor: Bytes,
     /// When to ask again; zero: at once.
     pub again: Duration,
+    /// What finding them cost.
+    pub cost: Cost,
 }
 
 /// Why a source did nothing.

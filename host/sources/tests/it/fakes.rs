@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
-use portway_model::{Attributes, Draft, Failure, Later, MessageId, Timestamp};
+use portway_model::{Attributes, Draft, Failure, Later, MessageId};
 use portway_sources::ports::{
-    Codec, CodecConnection, CodecError, Fate, Finish, Intake, Item, Receipt, Reply,
+    Arrival, Codec, CodecConnection, CodecError, Fate, Finish, Intake, Item, Receipt, Reply,
 };
 use tokio::sync::watch;
 
@@ -185,8 +185,8 @@ impl FakeIntake {
 }
 
 impl Intake for FakeIntake {
-    async fn submit(&self, received_at: Timestamp, drafts: Vec<Draft>) -> Vec<Fate> {
-        assert!(received_at.0 > 0 && !drafts.is_empty());
+    async fn submit(&self, arrival: Arrival, drafts: Vec<Draft>) -> Vec<Fate> {
+        assert!(arrival.at.0 > 0 && !drafts.is_empty());
         self.inner.submissions.fetch_add(1, Ordering::SeqCst);
         self.inner.submitted.fetch_add(drafts.len(), Ordering::SeqCst);
         self.inner.held.subscribe().wait_for(|held| !held).await.unwrap();

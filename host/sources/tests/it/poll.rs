@@ -9,7 +9,7 @@ use portway_model::{Attributes, Draft, Failure, Later, MessageId, Timestamp};
 use portway_sources::Counters;
 use portway_sources::poll::ports::{Found, PollError, PollIntake, Poller, Query};
 use portway_sources::poll::{PollDriver, PollHandle, PollLimits};
-use portway_sources::ports::{Fate, Item, Receipt};
+use portway_sources::ports::{Arrival, Fate, Item, Receipt};
 use tokio::sync::oneshot;
 
 /// A list of records; the cursor counts those before it.
@@ -79,7 +79,7 @@ impl Poller for World {
         let to = from + records.len();
         let again = if to < state.records.len() { Duration::ZERO } else { Duration::from_secs(3_600) };
         let cursor = if records.is_empty() { query.cursor } else { to.to_string().into() };
-        Ok(Found { items, cursor, again })
+        Ok(Found { items, cursor, again, ..Found::default() })
     }
 
     async fn settle(&self, cursor: Bytes, receipts: Vec<Receipt>) -> Result<(), PollError> {
@@ -99,7 +99,7 @@ impl Poller for World {
 }
 
 impl PollIntake for World {
-    async fn submit(&self, _: Timestamp, drafts: Vec<Draft>, cursor: Bytes) -> Result<Vec<Fate>, Later> {
+    async fn submit(&self, _: Arrival, drafts: Vec<Draft>, cursor: Bytes) -> Result<Vec<Fate>, Later> {
         let mut state = self.0.lock().unwrap();
         state.log.push("store");
         if let Some(later) = state.submit_fails.pop() {

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use portway_engine::ports::Clock;
-use portway_model::{Attributes, Draft, Failure, Later, MessageId, Timestamp};
+use portway_model::{Attributes, Cost, Draft, Failure, Later, MessageId, Timestamp};
 use portway_net::listen::{ListenSettings, Listener};
 use portway_sources::http::ports::{
     Answer, Answering, Decision, Endpoint, Request, RequestIntake, Respond, RespondError,
 };
 use portway_sources::http::{Auth, HttpDriver, HttpHandle, KeptRefusals, Methods, Route, RoutePath, Serves};
-use portway_sources::ports::{CodecError, Fate, Item, Receipt};
+use portway_sources::ports::{Arrival, CodecError, Fate, Item, Receipt};
 use portway_sources::{Budget, Counters};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -48,7 +48,11 @@ impl Endpoint for Lines {
             },
             ticket: Bytes::copy_from_slice(line.as_bytes()),
         };
-        Ok(Decision::Accept { items: text.lines().map(item).collect(), ticket: "all".into() })
+        Ok(Decision::Accept {
+            items: text.lines().map(item).collect(),
+            ticket: "all".into(),
+            cost: Cost::default(),
+        })
     }
 
     async fn settle(&self, ticket: Bytes, receipts: Vec<Receipt>) -> Result<Answer, CodecError> {
@@ -99,8 +103,8 @@ impl Respond for Component {
 struct Whole(FakeIntake);
 
 impl RequestIntake for Whole {
-    async fn submit(&self, received_at: Timestamp, drafts: Vec<Draft>) -> Vec<Fate> {
-        portway_sources::ports::Intake::submit(&self.0, received_at, drafts).await
+    async fn submit(&self, arrival: Arrival, drafts: Vec<Draft>) -> Vec<Fate> {
+        portway_sources::ports::Intake::submit(&self.0, arrival, drafts).await
     }
 }
 
@@ -147,6 +151,7 @@ impl Web {
             counters: Counters::new(),
             body_bytes_max: 1_000,
             refusals: KeptRefusals::default(),
+            traced: false,
         };
         let token = Auth::Bearer(vec!["t0ken".into()]);
         let key = Auth::Header { name: "x-key".into(), values: vec!["k3y".into()] };

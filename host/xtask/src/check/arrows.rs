@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("portway-engine", &["portway-model", "portway-store"]),
     ("portway-sources", &["portway-model", "portway-net", "portway-runtime", "portway-engine"]),
     ("portway-admin", &["portway-model", "portway-engine", "portway-store"]),
+    ("portway-traces", &["portway-model", "portway-net"]),
     ("portway-testkit", &["portway-model", "portway-store", "portway-engine"]),
 ];
 
@@ -27,6 +28,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("portway-store-sqlite", &["wasmtime", "hyper"]),
     ("portway-engine", &["rusqlite", "sqlx", "wasmtime", "hyper"]),
     ("portway-admin", &["rusqlite", "sqlx", "wasmtime"]),
+    ("portway-traces", &["rusqlite", "sqlx", "wasmtime", "hyper", "tonic", "reqwest"]),
 ];
 
 /// Arrows that point where they must not.

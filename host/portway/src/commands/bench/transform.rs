@@ -28,7 +28,13 @@ pub async fn measure(duration: Duration, batch: usize) -> Result<Vec<Figure>> {
     let transformer = plugin.transformer(Opening::new("bench", "bench", "{}"))?;
     let messages = envelopes(batch);
     let bytes: usize = messages.iter().map(|message| message.body.len()).sum();
-    let batch = Batch { store: "bench".into(), ordered: true, timeout: Duration::from_secs(30), messages };
+    let batch = Batch {
+        store: "bench".into(),
+        ordered: true,
+        timeout: Duration::from_secs(30),
+        messages,
+        watch: None,
+    };
     let (mut count, mut fuel) = (0_u64, 0_u64);
     let began = Instant::now();
     while began.elapsed() < duration {

@@ -187,7 +187,7 @@ impl Rehearsal<'_> {
 }
 
 fn batch(message: Envelope, timeout: Duration) -> Batch {
-    Batch { store: STORE.to_owned(), ordered: true, timeout, messages: vec![message] }
+    Batch { store: STORE.to_owned(), ordered: true, timeout, messages: vec![message], watch: None }
 }
 
 fn of_error(error: CallError) -> Ended {

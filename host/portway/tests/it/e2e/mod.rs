@@ -25,6 +25,7 @@ mod service;
 mod state;
 mod stopping;
 mod tcp;
+mod traces;
 mod validating;
 mod web;
 

@@ -44,6 +44,7 @@ const NOT_RUN: &[NotRun] = &[
     not_run("systemd.md", "systemctl", MACHINE),
     not_run("systemd.md", "journalctl", MACHINE),
     not_run("systemd.md", "sudo", MACHINE),
+    not_run("traces.md", "docker", "it needs a container runtime and an image"),
     not_run("web-page.md", "ssh", "it needs another machine"),
 ];
 
