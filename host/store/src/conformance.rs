@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a panic is the result of a failed case")]
 
 pub mod actions;
+pub mod alike;
 pub mod cursors;
 pub mod destinations;
 mod fixture;
@@ -30,9 +31,9 @@ pub trait Harness: Send + Sync {
     async fn open(&self) -> Arc<dyn Store>;
     /// The same store after its process died. Nothing else holds `store` any more.
     async fn reopen(&self, store: Arc<dyn Store>) -> Arc<dyn Store>;
-    /// Where a backup can be made.
-    fn backup_path(&self) -> PathBuf;
-    /// A backup that `store` made, as a store.
+    /// Where a backup can be made; none: the store has no backups of its own, and says so.
+    fn backup_path(&self) -> Option<PathBuf>;
+    /// A backup that `store` made, as a store. Asked only where there is a path for one.
     async fn open_backup(&self, store: &Arc<dyn Store>, path: &Path) -> Arc<dyn Store>;
 }
 
@@ -135,6 +136,8 @@ macro_rules! conformance_cases {
                 numbers_of_removed_messages_are_not_reused
                 a_backup_is_a_store
                 a_store_can_be_maintained;
+            alike:
+                a_store_answers_like_the_one_in_memory;
         }
     };
     (@ $harness:expr; $($module:ident: $($case:ident)+;)+) => {
@@ -159,6 +162,8 @@ macro_rules! conformance_cases {
 pub fn cases() -> impl Iterator<Item = String> {
     let sources = [
         include_str!("conformance/actions.rs"),
+        include_str!("conformance/alike.rs"),
+        include_str!("conformance/cursors.rs"),
         include_str!("conformance/destinations.rs"),
         include_str!("conformance/intake.rs"),
         include_str!("conformance/keeping.rs"),
