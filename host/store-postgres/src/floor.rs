@@ -1,0 +1,167 @@
+//! Floors: below which message nothing is in the queue of a destination.
+//!
+//! What was delivered leaves its entry in the index of the queue until the server cleans up, which an old
+//! snapshot somewhere can put off for hours. A reader that begins at the floor never comes by them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use portway_model::DestinationId;
+use portway_store::{DeliveryResult, Durability};
+
+use crate::delivery;
+use crate::error::Failed;
+use crate::number::small;
+use crate::query::{Session, value};
+use crate::transaction::begin;
+
+/// Deliveries of a destination that are done before its floor is looked for anew.
+const DONE_MIN: u32 = 1_000;
+/// Floors looked for in one pass of housekeeping.
+const RAISED_MAX: usize = 16;
+
+/// What this process did since it last raised floors.
+#[derive(Default)]
+pub(crate) struct Floors {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    done: HashMap<DestinationId, u32>,
+    sample: Option<Sample>,
+    /// No message up to this one can still appear.
+    settled_to: i64,
+}
+
+/// A moment: the highest number given, and the first transaction that did not exist then.
+struct Sample {
+    last_id: i64,
+    next_transaction: i64,
+}
+
+impl Floors {
+    /// Counts deliveries that are done.
+    pub(crate) fn count<'a>(&self, counting: impl Iterator<Item = &'a DeliveryResult>) {
+        let mut state = self.state();
+        for result in counting.filter(|result| result.settled.state().is_final()) {
+            let done = state.done.entry(result.destination).or_insert(0);
+            *done = done.saturating_add(1);
+        }
+    }
+
+    /// Nothing is known any more of transactions that run.
+    pub(crate) fn forget(&self) {
+        self.state().sample = None;
+    }
+
+    /// Raises the floors of the destinations that did most.
+    pub(crate) async fn raise(&self, session: &mut Session) -> Result<(), Failed> {
+        let settled_to = self.settle(session).await?;
+        for destination in self.busiest() {
+            let raised = raise_one(session, destination, settled_to).await;
+            if raised.is_err() {
+                session.roll_back().await;
+            }
+            raised?;
+            self.state().done.remove(&destination);
+        }
+        Ok(())
+    }
+
+    fn busiest(&self) -> Vec<DestinationId> {
+        let state = self.state();
+        let mut busy: Vec<(u32, DestinationId)> = state
+            .done
+            .iter()
+            .filter(|(_, done)| **done >= DONE_MIN)
+            .map(|(destination, done)| (*done, *destination))
+            .collect();
+        busy.sort_unstable_by(|a, b| b.cmp(a));
+        busy.into_iter().take(RAISED_MAX).map(|(_, destination)| destination).collect()
+    }
+
+    /// The highest number up to which every message is committed or will never be.
+    async fn settle(&self, session: &mut Session) -> Result<i64, Failed> {
+        let what = "look for transactions that run";
+        // The number first: whoever drew one has begun before the snapshot that follows.
+        let last_id = session.read_one(what, sqlx::query(LAST_ID), |row| value::<i64>(row, 0)).await?;
+        let running = session
+            .read_one(what, sqlx::query(RUNNING), |row| Ok((value::<i64>(row, 0)?, value::<i64>(row, 1)?)));
+        let (oldest, next_transaction) = running.await?.unwrap_or((0, i64::MAX));
+        let mut state = self.state();
+        match &state.sample {
+            Some(sample) if oldest < sample.next_transaction => {}
+            ended => {
+                let settled_to = ended.as_ref().map_or(0, |sample| sample.last_id);
+                state.settled_to = state.settled_to.max(settled_to);
+                state.sample = Some(Sample { last_id: last_id.unwrap_or(0), next_transaction });
+            }
+        }
+        Ok(state.settled_to)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const LAST_ID: &str = "SELECT last_value FROM message_ids";
+const RUNNING: &str = "SELECT pg_snapshot_xmin(s)::text::int8, pg_snapshot_xmax(s)::text::int8
+    FROM pg_current_snapshot() AS s";
+const KNOW: &str =
+    "INSERT INTO queue_floors (destination_id, message_id) VALUES ($1, 0) ON CONFLICT DO NOTHING";
+const HOLD: &str = "SELECT message_id FROM queue_floors WHERE destination_id = $1 FOR UPDATE";
+const RAISE: &str = "UPDATE queue_floors SET message_id = $2 WHERE destination_id = $1 AND message_id < $2";
+
+/// Holds the floor while it looks: whoever puts something back below it waits, or is seen.
+async fn raise_one(session: &mut Session, destination: DestinationId, settled_to: i64) -> Result<(), Failed> {
+    let what = "raise the floor of a queue";
+    let number = small(destination.0);
+    begin(session, what, Durability::Relaxed).await?;
+    session.execute(what, sqlx::query(KNOW).bind(number)).await?;
+    session.execute(what, sqlx::query(HOLD).bind(number)).await?;
+    let first = delivery::first_queued(session, destination).await?;
+    let floor = first.unwrap_or(i64::MAX).min(settled_to.saturating_add(1));
+    session.execute(what, sqlx::query(RAISE).bind(number).bind(floor)).await?;
+    session.commit(what).await
+}
+
+const LOWER: &str = "UPDATE queue_floors f SET message_id = l.message_id
+    FROM unnest($1::int4[], $2::int8[]) AS l (destination_id, message_id)
+    WHERE f.destination_id = l.destination_id AND f.message_id > l.message_id";
+
+/// Lowers floors for what goes back into a queue, inside the transaction that is open.
+pub(crate) async fn lower(
+    session: &mut Session,
+    back: impl Iterator<Item = (DestinationId, i64)>,
+) -> Result<(), Failed> {
+    let mut lowest: BTreeMap<i32, i64> = BTreeMap::new();
+    for (destination, id) in back {
+        let floor = lowest.entry(small(destination.0)).or_insert(id);
+        *floor = (*floor).min(id);
+    }
+    if lowest.is_empty() {
+        return Ok(());
+    }
+    let statement = sqlx::query(LOWER)
+        .bind(lowest.keys().copied().collect::<Vec<_>>())
+        .bind(lowest.values().copied().collect::<Vec<_>>());
+    session.execute("lower the floors of queues", statement).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_busiest_are_raised_first_and_idle_ones_never() {
+        let floors = Floors::default();
+        floors.state().done = (1..=40).map(|n| (DestinationId(n), n * 100)).collect();
+        let busiest = floors.busiest();
+        assert_eq!(busiest.len(), RAISED_MAX);
+        assert_eq!(busiest.first(), Some(&DestinationId(40)));
+        floors.state().done = HashMap::from([(DestinationId(1), DONE_MIN - 1)]);
+        assert_eq!(floors.busiest(), []);
+    }
+}
