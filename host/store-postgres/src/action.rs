@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use portway_model::{DeliveryState, DestinationId, Lane, Round, Timestamp};
-use portway_store::{Action, ActionKind, ActionOutcome};
+use portway_store::{Action, ActionKind, ActionOutcome, WriteBatch};
 
 use crate::error::Failed;
 use crate::floor;
@@ -36,6 +36,23 @@ struct Changed {
     is_resent: bool,
     /// It went back into an ordered lane, behind which that lane was read already.
     is_back_in_lane: bool,
+}
+
+const HOLD_DELIVERIES: &str = "SELECT count(*) FROM (SELECT 1 FROM deliveries
+    WHERE message_id = ANY ($1) ORDER BY message_id, destination_id FOR NO KEY UPDATE) AS held";
+const HOLD_MESSAGES: &str = "SELECT count(*) FROM (SELECT 1 FROM messages
+    WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE) AS held";
+
+/// Locks all that a batch with actions will change, in the order in which everybody does: results lock their
+/// messages before actions come to their deliveries.
+pub(crate) async fn hold(session: &mut Session, batch: &WriteBatch) -> Result<(), Failed> {
+    let what = "hold what actions are about";
+    let of_results = batch.results.iter().map(|result| result.message);
+    let of_actions = batch.actions.iter().map(|action| action.message);
+    let ids: BTreeSet<i64> = of_results.chain(of_actions).map(|id| stored(id.0)).collect();
+    let ids: Vec<i64> = ids.into_iter().collect();
+    session.execute(what, sqlx::query(HOLD_DELIVERIES).bind(&ids)).await?;
+    session.execute(what, sqlx::query(HOLD_MESSAGES).bind(ids)).await.map(drop)
 }
 
 /// What actions are about.

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use portway_store::{ErrorKind, StoreError};
+use sqlx::ConnectOptions as _;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 use tokio::time::timeout;
 
 use crate::error::Failed;
 use crate::query::{Session, value};
+use crate::relay;
 use crate::settings::PostgresSettings;
 
 /// What the client waits for an answer beyond the time the server gives itself.
@@ -26,6 +27,10 @@ pub(crate) struct Connector {
 
 impl Connector {
     pub(crate) fn new(settings: &PostgresSettings) -> Result<Self, sqlx::Error> {
+        let is_ours = ["postgres://", "postgresql://"].iter().any(|scheme| settings.url.starts_with(scheme));
+        if !is_ours {
+            return Err(sqlx::Error::Configuration("it does not begin with `postgres://`".into()));
+        }
         let options: PgConnectOptions = settings.url.parse()?;
         let name = format!("portway {}", settings.engine);
         Ok(Connector {
@@ -51,7 +56,7 @@ impl Connector {
     /// A session as the server makes it.
     pub(crate) async fn connect_plain(&self) -> Result<Session, Failed> {
         let what = "connect to the database";
-        let connection = timeout(self.connect_max, PgConnection::connect_with(&self.options)).await;
+        let connection = timeout(self.connect_max, relay::connect(&self.options)).await;
         let connection = connection.map_err(|_| Failed::slow(what))?;
         let connection = connection.map_err(|error| Failed::sql(what, error))?;
         Ok(Session::new(connection, self.connect_max))

@@ -1,5 +1,7 @@
 //! What PostgreSQL's errors mean to the engine.
 
+use std::io;
+
 use portway_store::{ErrorKind, StoreError};
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
@@ -90,6 +92,10 @@ impl Failed {
     pub(crate) fn into_tls(self) -> Result<sqlx::Error, Failed> {
         match self.cause {
             Cause::Sql(error @ sqlx::Error::Tls(_)) => Ok(error),
+            // What a certificate lacks, told while shaking hands.
+            Cause::Sql(sqlx::Error::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                Ok(sqlx::Error::Tls(error.into()))
+            }
             cause => Err(Failed { what: self.what, cause }),
         }
     }

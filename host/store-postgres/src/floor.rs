@@ -40,6 +40,14 @@ struct Sample {
     next_transaction: i64,
 }
 
+/// The numbers of messages there are.
+#[derive(Clone, Copy)]
+struct Given {
+    /// Up to this one each is committed or will never be.
+    settled_to: i64,
+    last_id: i64,
+}
+
 impl Floors {
     /// Counts deliveries that are done.
     pub(crate) fn count<'a>(&self, counting: impl Iterator<Item = &'a DeliveryResult>) {
@@ -57,14 +65,16 @@ impl Floors {
 
     /// Raises the floors of the destinations that did most.
     pub(crate) async fn raise(&self, session: &mut Session) -> Result<(), Failed> {
-        let settled_to = self.settle(session).await?;
+        let numbers = self.settle(session).await?;
         for destination in self.busiest() {
-            let raised = raise_one(session, destination, settled_to).await;
+            let raised = raise_one(session, destination, numbers).await;
             if raised.is_err() {
                 session.roll_back().await;
             }
-            raised?;
-            self.state().done.remove(&destination);
+            // Unless somebody is still storing what may come before it.
+            if raised? == Raised::Wholly {
+                self.state().done.remove(&destination);
+            }
         }
         Ok(())
     }
@@ -82,12 +92,13 @@ impl Floors {
     }
 
     /// The highest number up to which every message is committed or will never be.
-    async fn settle(&self, session: &mut Session) -> Result<i64, Failed> {
+    async fn settle(&self, session: &mut Session) -> Result<Given, Failed> {
         let what = "look for transactions that run";
         // The number first: whoever drew one has begun before the snapshot that follows.
         let last_id = session.read_one(what, sqlx::query(LAST_ID), |row| value::<i64>(row, 0)).await?;
         let running = session
             .read_one(what, sqlx::query(RUNNING), |row| Ok((value::<i64>(row, 0)?, value::<i64>(row, 1)?)));
+        let last_id = last_id.unwrap_or(0);
         let (oldest, next_transaction) = running.await?.unwrap_or((0, i64::MAX));
         let mut state = self.state();
         match &state.sample {
@@ -95,10 +106,10 @@ impl Floors {
             ended => {
                 let settled_to = ended.as_ref().map_or(0, |sample| sample.last_id);
                 state.settled_to = state.settled_to.max(settled_to);
-                state.sample = Some(Sample { last_id: last_id.unwrap_or(0), next_transaction });
+                state.sample = Some(Sample { last_id, next_transaction });
             }
         }
-        Ok(state.settled_to)
+        Ok(Given { settled_to: state.settled_to, last_id })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -114,24 +125,43 @@ const KNOW: &str =
 const HOLD: &str = "SELECT message_id FROM queue_floors WHERE destination_id = $1 FOR UPDATE";
 const RAISE: &str = "UPDATE queue_floors SET message_id = $2 WHERE destination_id = $1 AND message_id < $2";
 
+/// How far a floor was raised.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Raised {
+    /// To the first that is in the queue.
+    Wholly,
+    /// Only so far, since something may still appear before that.
+    AsFarAsSettled,
+}
+
 /// Holds the floor while it looks: whoever puts something back below it waits, or is seen.
-async fn raise_one(session: &mut Session, destination: DestinationId, settled_to: i64) -> Result<(), Failed> {
+async fn raise_one(
+    session: &mut Session,
+    destination: DestinationId,
+    given: Given,
+) -> Result<Raised, Failed> {
     let what = "raise the floor of a queue";
     let number = small(destination.0);
     begin(session, what, Durability::Relaxed).await?;
     session.execute(what, sqlx::query(KNOW).bind(number)).await?;
     session.execute(what, sqlx::query(HOLD).bind(number)).await?;
     let first = delivery::first_queued(session, destination).await?;
-    let floor = first.unwrap_or(i64::MAX).min(settled_to.saturating_add(1));
+    let first = first.unwrap_or(given.last_id);
+    let floor = first.min(given.settled_to.saturating_add(1));
     session.execute(what, sqlx::query(RAISE).bind(number).bind(floor)).await?;
-    session.commit(what).await
+    session.commit(what).await?;
+    Ok(if first <= given.settled_to.saturating_add(1) { Raised::Wholly } else { Raised::AsFarAsSettled })
 }
 
+const KNOW_ALL: &str = "INSERT INTO queue_floors (destination_id, message_id)
+    SELECT l.destination_id, 0 FROM unnest($1::int4[]) AS l (destination_id) ORDER BY 1
+    ON CONFLICT DO NOTHING";
 const LOWER: &str = "UPDATE queue_floors f SET message_id = l.message_id
     FROM unnest($1::int4[], $2::int8[]) AS l (destination_id, message_id)
     WHERE f.destination_id = l.destination_id AND f.message_id > l.message_id";
 
-/// Lowers floors for what goes back into a queue, inside the transaction that is open.
+/// Lowers floors for what goes back into a queue, inside the transaction that is open. A floor that is not
+/// there yet is made, so that whoever is about to raise it waits.
 pub(crate) async fn lower(
     session: &mut Session,
     back: impl Iterator<Item = (DestinationId, i64)>,
@@ -144,10 +174,11 @@ pub(crate) async fn lower(
     if lowest.is_empty() {
         return Ok(());
     }
-    let statement = sqlx::query(LOWER)
-        .bind(lowest.keys().copied().collect::<Vec<_>>())
-        .bind(lowest.values().copied().collect::<Vec<_>>());
-    session.execute("lower the floors of queues", statement).await.map(drop)
+    let what = "lower the floors of queues";
+    let destinations: Vec<i32> = lowest.keys().copied().collect();
+    session.execute(what, sqlx::query(KNOW_ALL).bind(&destinations)).await?;
+    let lower = sqlx::query(LOWER).bind(destinations).bind(lowest.into_values().collect::<Vec<_>>());
+    session.execute(what, lower).await.map(drop)
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod partition;
 mod query;
 mod readers;
 mod register;
+mod relay;
 mod result;
 mod retention;
 mod schema;
@@ -32,5 +33,6 @@ mod view;
 mod writer;
 
 pub use open::OpenError;
+pub use partition::Period;
 pub use settings::{PostgresSettings, SettingsError};
 pub use store::PostgresStore;

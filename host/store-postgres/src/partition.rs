@@ -182,18 +182,58 @@ fn date(day: i32) -> String {
     }
 }
 
-/// Removes a partition as a whole: detached beside inserts and queries, then dropped. What was begun and
-/// not ended is ended by the next try. Nobody looks here whether something in it is still needed.
-pub(crate) async fn remove(session: &mut Session, leaf: &Leaf) -> Result<(), Failed> {
+/// A time of which the messages of a tier are stored together, and can be removed together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Period {
+    /// In days.
+    pub tier: u8,
+    /// Its first day, since 1970 (UTC, by the clock of the database).
+    pub from_day: i32,
+    /// The first day that is not its.
+    pub to_day: i32,
+}
+
+/// All periods there are, by tier, the oldest first.
+pub(crate) async fn periods(session: &mut Session) -> Result<Vec<Period>, Failed> {
+    let leaves = leaves(session).await?;
+    let mut periods: Vec<Period> = leaves.iter().filter_map(Leaf::period).collect();
+    periods.sort_unstable();
+    periods.dedup();
+    Ok(periods)
+}
+
+impl Leaf {
+    fn period(&self) -> Option<Period> {
+        let tier = u8::try_from(self.tier).ok()?;
+        Some(Period { tier, from_day: self.from, to_day: self.to })
+    }
+}
+
+/// Removes what was stored in a period, table by table: each part is detached beside inserts and queries,
+/// then dropped. Nobody looks here whether something in it is still needed. What was begun and not ended is
+/// ended by the next try.
+pub(crate) async fn remove(session: &mut Session, period: Period) -> Result<(), Failed> {
+    end_removals(session).await?;
+    let leaves = leaves(session).await?;
+    for table in TABLES {
+        let is_it = |leaf: &&Leaf| leaf.table == table && leaf.period() == Some(period);
+        if let Some(leaf) = leaves.iter().find(is_it) {
+            remove_leaf(session, leaf).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Detaching waits for transactions that read the table; a limit on the time of a statement ends that.
+async fn remove_leaf(session: &mut Session, leaf: &Leaf) -> Result<(), Failed> {
     let what = "remove a partition";
-    let parent = format!("{}_t{}", leaf.table, leaf.tier);
     session.script(what, "SET lock_timeout = '2s'").await?;
-    let detach = format!("ALTER TABLE {parent} DETACH PARTITION {} CONCURRENTLY", leaf.name);
-    let detached = session.script(what, AssertSqlSafe(detach)).await;
-    let removed = match detached {
-        Ok(()) => session.script(what, AssertSqlSafe(format!("DROP TABLE {}", leaf.name))).await,
-        Err(error) => Err(error),
-    };
+    let detach =
+        format!("ALTER TABLE {}_t{} DETACH PARTITION {} CONCURRENTLY", leaf.table, leaf.tier, leaf.name);
+    let mut removed = session.script(what, AssertSqlSafe(detach)).await;
+    if removed.is_ok() {
+        removed = session.script(what, AssertSqlSafe(format!("DROP TABLE {}", leaf.name))).await;
+    }
     if !session.is_broken {
         session.script(what, "SET lock_timeout = 0").await?;
     }
@@ -207,7 +247,7 @@ const HALF_REMOVED: &str = "SELECT tier.relname::text, leaf.oid::regclass::text
     WHERE of_tier.inhdetachpending AND tier.relnamespace = current_schema()::regnamespace";
 
 /// Ends what [`remove`] began and a crash or a time-out left.
-pub(crate) async fn end_removals(session: &mut Session) -> Result<(), Failed> {
+async fn end_removals(session: &mut Session) -> Result<(), Failed> {
     let what = "end the removal of partitions";
     let half = session.read(what, sqlx::query(HALF_REMOVED), |row| {
         Ok((value::<String>(row, 0)?, value::<String>(row, 1)?))

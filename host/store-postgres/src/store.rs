@@ -16,6 +16,7 @@ use portway_store::{
 use tokio::sync::Mutex;
 
 use crate::open::{self, OpenError};
+use crate::partition::{self, Period};
 use crate::readers::read;
 use crate::retention::{PASSES_MAX, REMOVED_MAX};
 use crate::settings::PostgresSettings;
@@ -46,6 +47,17 @@ impl PostgresStore {
     /// What an operator should know of this database, a sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// The periods messages are stored in.
+    pub async fn list_periods(&self) -> Result<Vec<Period>, StoreError> {
+        read!(self.shared.readers, partition::periods)
+    }
+
+    /// Removes a period with all that is in it, whether it is needed or not; nobody who stores or reads waits
+    /// for it. If somebody reads it for longer than a moment, it is to be tried again.
+    pub async fn remove_period(&self, period: Period) -> Result<(), StoreError> {
+        read!(self.shared.readers, partition::remove, period)
     }
 }
 

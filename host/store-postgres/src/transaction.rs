@@ -50,6 +50,9 @@ const TRACE: &str = "UPDATE last_write SET mark = $2, outcome = $3 WHERE engine 
 impl Writing<'_> {
     /// Everything but the commit; and the day its messages were stored on, if there are any.
     pub(crate) async fn store(&mut self, batch: &WriteBatch) -> Result<(WriteOutcome, Option<i32>), Failed> {
+        if !batch.actions.is_empty() {
+            action::hold(self.session, batch).await?;
+        }
         let counted = self.settle(&batch.results).await?;
         let stored = self.store_messages(batch, &counted).await?;
         let day = stored.as_ref().map(|stored| stored.day);

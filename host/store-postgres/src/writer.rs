@@ -3,6 +3,7 @@
 //! What a batch becomes in the database is in `transaction`; here is what goes before it and what
 //! follows, also when it fails. A session that was begun anew knows nothing of the one before.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,9 @@ use crate::transaction::{Writing, begin};
 use crate::{destination, register, term};
 
 /// Times a transaction is made again because of others.
-const TRIES_MAX: u32 = 5;
+const TRIES_MAX: u32 = 8;
+/// Between two tries, times how many there were.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// What readers, housekeeping and the writer have in common.
 pub(crate) struct Shared {
@@ -125,6 +128,7 @@ impl Writer {
         match begin(&mut session, what, durability).await {
             Ok(()) => Ok(session),
             Err(failed) if was_used && failed.breaks_connection() => {
+                drop(session);
                 let mut session = self.connect().await?;
                 begin(&mut session, what, durability).await?;
                 Ok(session)
@@ -153,6 +157,7 @@ impl Writer {
                 }
                 return Err(error);
             }
+            pause(tries).await;
         }
     }
 
@@ -260,7 +265,7 @@ impl Writer {
                     self.passes.set(interface, pruned.seen_to);
                     return Ok(pruned);
                 }
-                Err(failed) if failed.is_contended() && tries < TRIES_MAX => {}
+                Err(failed) if failed.is_contended() && tries < TRIES_MAX => pause(tries).await,
                 Err(failed) => return Err(failed.told()),
             }
         }
@@ -302,6 +307,12 @@ impl Writer {
         session.close().await;
         Ok(())
     }
+}
+
+/// A little longer each time, and not as long as whoever was in the way.
+async fn pause(tries: u32) {
+    let jitter = RandomState::new().build_hasher().finish() % 5_000;
+    tokio::time::sleep(PAUSE * tries + Duration::from_micros(jitter)).await;
 }
 
 async fn register_in(

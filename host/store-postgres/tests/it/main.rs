@@ -3,5 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod conformance;
+mod documented;
+mod engines;
 mod harness;
+mod housekeeping;
+mod opening;
 mod outage;
+mod plans;
+mod texts;
+mod tls;

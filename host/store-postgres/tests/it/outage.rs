@@ -245,6 +245,12 @@ impl Holder {
         Holder { client }
     }
 
+    /// Ends its transaction in order.
+    pub(crate) fn commit(&mut self) {
+        self.client.stdin.as_mut().unwrap().write_all(b"COMMIT;\n").unwrap();
+        self.let_go();
+    }
+
     pub(crate) fn let_go(&mut self) {
         drop(self.client.stdin.take());
         self.client.wait().unwrap();
