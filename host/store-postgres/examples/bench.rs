@@ -197,7 +197,7 @@ fn hold(cluster: &Cluster) -> Result<std::process::Child, Box<dyn std::error::Er
     let mut client =
         cluster.client()?.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn()?;
     if let (Some(input), Some(output)) = (&mut client.stdin, &mut client.stdout) {
-        input.write_all(b"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_current_xact_id();\n")?;
+        input.write_all(b"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1;\n")?;
         let mut said = [0];
         output.read_exact(&mut said)?;
     }

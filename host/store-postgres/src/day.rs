@@ -121,8 +121,11 @@ mod tests {
         Leaf { table: "messages".into(), tier: 49, name: String::new(), from, to }
     }
 
+    /// First day, first day behind it, lowest and highest number.
+    type Partition = (i32, i32, Option<(i64, i64)>);
+
     /// What is known on day 25 of these partitions and the numbers in them.
-    fn days(leaves: &[(i32, i32, Option<(i64, i64)>)]) -> Days {
+    fn days(leaves: &[Partition]) -> Days {
         let newest = leaves.iter().filter_map(|(_, _, ends)| ends.map(|(_, last)| last)).max().unwrap_or(0);
         let spans = leaves.iter().filter_map(|(from, to, ends)| span(&leaf(*from, *to), *ends, newest, 25));
         let known = Known { spans: spans.collect(), today: 25 };

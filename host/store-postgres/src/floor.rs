@@ -34,10 +34,10 @@ struct State {
     settled_to: i64,
 }
 
-/// A moment: the highest number given, and the first transaction that did not exist then.
+/// A moment: the highest number given, and the transactions that had drawn some.
 struct Sample {
     last_id: i64,
-    next_transaction: i64,
+    drawing: Vec<String>,
 }
 
 /// The numbers of messages there are.
@@ -91,23 +91,31 @@ impl Floors {
         busy.into_iter().take(RAISED_MAX).map(|(_, destination)| destination).collect()
     }
 
-    /// The highest number up to which every message is committed or will never be.
+    /// The highest number up to which every message is committed or will never be. Whoever draws a number
+    /// holds a lock on their sequence until its transaction ends; so when all are gone who held one after a
+    /// number was given, that number is settled.
     async fn settle(&self, session: &mut Session) -> Result<Given, Failed> {
-        let what = "look for transactions that run";
-        // The number first: whoever drew one has begun before the snapshot that follows.
-        let last_id = session.read_one(what, sqlx::query(LAST_ID), |row| value::<i64>(row, 0)).await?;
-        let running = session
-            .read_one(what, sqlx::query(RUNNING), |row| Ok((value::<i64>(row, 0)?, value::<i64>(row, 1)?)));
-        let last_id = last_id.unwrap_or(0);
-        let (oldest, next_transaction) = running.await?.unwrap_or((0, i64::MAX));
-        let mut state = self.state();
-        match &state.sample {
-            Some(sample) if oldest < sample.next_transaction => {}
-            ended => {
-                let settled_to = ended.as_ref().map_or(0, |sample| sample.last_id);
-                state.settled_to = state.settled_to.max(settled_to);
-                state.sample = Some(Sample { last_id, next_transaction });
+        let what = "look for transactions that store messages";
+        let earlier = self.state().sample.take();
+        if let Some(earlier) = earlier {
+            let still = sqlx::query(STILL_DRAWING).bind(&earlier.drawing);
+            let still = session.read_one(what, still, |row| value::<bool>(row, 0)).await?;
+            let mut state = self.state();
+            match still {
+                Some(false) => state.settled_to = state.settled_to.max(earlier.last_id),
+                Some(true) | None => state.sample = Some(earlier),
             }
+        }
+        // The number first: whoever drew one up to it has its lock by now.
+        let last_id = session.read_one(what, sqlx::query(LAST_ID), |row| value::<i64>(row, 0)).await?;
+        let last_id = last_id.unwrap_or(0);
+        let drawing = session.read(what, sqlx::query(DRAWING), |row| value::<String>(row, 0)).await?;
+        let mut state = self.state();
+        if drawing.is_empty() {
+            state.settled_to = state.settled_to.max(last_id);
+            state.sample = None;
+        } else if state.sample.is_none() {
+            state.sample = Some(Sample { last_id, drawing });
         }
         Ok(Given { settled_to: state.settled_to, last_id })
     }
@@ -118,8 +126,11 @@ impl Floors {
 }
 
 const LAST_ID: &str = "SELECT last_value FROM message_ids";
-const RUNNING: &str = "SELECT pg_snapshot_xmin(s)::text::int8, pg_snapshot_xmax(s)::text::int8
-    FROM pg_current_snapshot() AS s";
+const DRAWING: &str = "SELECT virtualtransaction FROM pg_locks
+    WHERE locktype = 'relation' AND relation = 'message_ids'::regclass AND mode = 'RowExclusiveLock'
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+const STILL_DRAWING: &str = "SELECT EXISTS (SELECT 1 FROM pg_locks
+    WHERE locktype = 'relation' AND relation = 'message_ids'::regclass AND virtualtransaction = ANY ($1))";
 const KNOW: &str =
     "INSERT INTO queue_floors (destination_id, message_id) VALUES ($1, 0) ON CONFLICT DO NOTHING";
 const HOLD: &str = "SELECT message_id FROM queue_floors WHERE destination_id = $1 FOR UPDATE";

@@ -5,7 +5,9 @@
 //! statement that is larger than a packet, or under TLS than a record, waits some 40 ms for nothing. So the
 //! connection is opened here, without that habit, and the driver is given a socket of this machine to it.
 
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
@@ -54,7 +56,8 @@ fn prepare(server: &TcpStream) -> io::Result<()> {
 /// A folder that nobody else of this machine can look into, and where the driver looks for a server in it.
 /// It is removed as soon as the driver is connected.
 fn listen(port: u16) -> io::Result<(TempDir, UnixListener)> {
-    let folder = tempfile::Builder::new().prefix("portway-").tempdir()?;
+    let own = Permissions::from_mode(0o700);
+    let folder = tempfile::Builder::new().prefix("portway-").permissions(own).tempdir()?;
     let listener = UnixListener::bind(folder.path().join(format!(".s.PGSQL.{port}")))?;
     Ok((folder, listener))
 }

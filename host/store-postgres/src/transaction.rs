@@ -16,8 +16,7 @@ use crate::query::Session;
 use crate::result::Pending;
 use crate::{action, cursor, destination, message, result, state, suspect};
 
-/// Begins a transaction that writes. It has its number from the first, before it draws those of messages:
-/// whoever looks for transactions that run finds it.
+/// Begins a transaction that writes.
 pub(crate) async fn begin(
     session: &mut Session,
     what: &'static str,
@@ -27,10 +26,8 @@ pub(crate) async fn begin(
         .script(
             what,
             match durability {
-                Durability::Strict => "BEGIN; SELECT pg_current_xact_id()",
-                Durability::Relaxed => {
-                    "BEGIN; SET LOCAL synchronous_commit = off; SELECT pg_current_xact_id()"
-                }
+                Durability::Strict => "BEGIN",
+                Durability::Relaxed => "BEGIN; SET LOCAL synchronous_commit = off",
             },
         )
         .await

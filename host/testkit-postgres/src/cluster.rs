@@ -54,7 +54,8 @@ impl Cluster {
         let account = Account::choose()?;
         remove_leftovers(programs, &account);
         let prefix = format!("{PREFIX}{}-", std::process::id());
-        let folder = tempfile::Builder::new().prefix(&prefix).tempdir()?;
+        let own = Permissions::from_mode(0o700);
+        let folder = tempfile::Builder::new().prefix(&prefix).permissions(own).tempdir()?;
         account.give(folder.path())?;
         let mut cluster = Cluster { programs: programs.clone(), account, port: 0, folder };
         programs.make_data(&account, &cluster.data())?;

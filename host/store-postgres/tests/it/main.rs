@@ -5,6 +5,7 @@
 mod conformance;
 mod documented;
 mod engines;
+mod errors;
 mod harness;
 mod housekeeping;
 mod opening;

@@ -78,6 +78,47 @@ async fn a_server_that_was_stopped_hard_has_all_that_was_flushed() {
     assert_eq!(waiting(&opened).await.len(), acknowledged);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_stopped_hard_under_load_loses_nothing_and_doubles_nothing() {
+    let server = Arc::new(Server::of_system());
+    let opened = server.open().await;
+    let done = Arc::new(AtomicBool::new(false));
+    let (breaker, ended) = (Arc::clone(&server), Arc::clone(&done));
+    let breaking = std::thread::spawn(move || {
+        for round in 0..4 {
+            std::thread::park_timeout(Duration::from_millis(150 + 40 * round));
+            breaker.cluster.stop_hard().unwrap();
+            breaker.cluster.start_again().unwrap();
+        }
+        ended.store(true, Ordering::SeqCst);
+    });
+    let (mut stored, mut broken, mut tries) = (0, 0, 0);
+    while !done.load(Ordering::SeqCst) || tries < 10 {
+        tries += 1;
+        let write = WriteBatch { messages: vec![message("x"), message("y")], ..batch(Durability::Strict) };
+        let mark = write.mark;
+        match opened.write(write).await {
+            Ok(outcome) => stored += outcome.messages.len(),
+            Err(error) if error.kind() == ErrorKind::Unavailable => broken += 1,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Unknown, "{error}");
+                let found = loop {
+                    match opened.find_mark(mark).await {
+                        Ok(found) => break found,
+                        Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
+                    }
+                };
+                stored += found.map_or(0, |outcome| outcome.messages.len());
+                broken += 1;
+            }
+        }
+    }
+    breaking.join().unwrap();
+    assert!(broken > 0 && stored > 20, "{broken} of {tries} broke, {stored} stored");
+    assert_eq!(server.sql("SELECT count(*) FROM messages"), stored.to_string());
+    assert_eq!(server.sql("SELECT count(*) FROM deliveries"), (stored * 3).to_string());
+}
+
 /// Between a store and its server; can cut a connection when a text goes by.
 struct Relay {
     port: u16,
