@@ -79,7 +79,8 @@ impl Connector {
 /// transaction says otherwise.
 const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET jit = off;
     SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
-    SET enable_mergejoin = off; SET enable_hashagg = off; SET max_parallel_workers_per_gather = 0;
+    SET enable_mergejoin = off; SET enable_hashagg = off; SET enable_material = off;
+    SET enable_memoize = off; SET max_parallel_workers_per_gather = 0;
     SET client_min_messages = error; SET default_transaction_isolation = 'read committed';
     SET idle_in_transaction_session_timeout = '60s'; SET idle_session_timeout = 0;
     SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;

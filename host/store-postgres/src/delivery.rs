@@ -50,55 +50,104 @@ pub(crate) async fn count_pending(
     Ok(u32::try_from(count.unwrap_or(0)).unwrap_or(limit))
 }
 
-/// Goes from one lane to the next, however much waits in each.
-const LANE_HEADS: &str = "WITH RECURSIVE heads (lane, message_id) AS (
-        (SELECT lane, message_id FROM deliveries WHERE state = 0 AND (lane < 1024 OR due_at IS NULL)
-            AND destination_id = $1 AND lane < 1024 AND message_id >= coalesce(
-                (SELECT f.message_id FROM queue_floors f WHERE f.destination_id = $1), 0)
-            ORDER BY lane, message_id LIMIT 1)
-        UNION ALL
-        SELECT next.lane, next.message_id FROM heads CROSS JOIN LATERAL (
-            SELECT d.lane, d.message_id FROM deliveries d
-            WHERE d.state = 0 AND (d.lane < 1024 OR d.due_at IS NULL)
-                AND d.destination_id = $1 AND d.lane > heads.lane AND d.lane < 1024
-                AND d.message_id >= coalesce(
+/// Deliveries that are looked at together for the heads of their lanes.
+const WINDOW: i64 = 1_024;
+/// Where a lane has more on average, going to the next one by the index costs less than passing them by.
+const PASSED_MAX: i64 = 32;
+
+/// How the heads of lanes are found.
+struct Heads {
+    /// Those among the next deliveries after a lane, and how many each lane has of these.
+    window: &'static str,
+    /// From one lane to the next, however much is in each.
+    steps: &'static str,
+}
+
+const LANE_HEADS: Heads = Heads {
+    window: "SELECT lane, min(message_id), count(*) FROM (
+            SELECT lane, message_id FROM deliveries WHERE state = 0 AND (lane < 1024 OR due_at IS NULL)
+                AND destination_id = $1 AND lane > $2 AND lane < 1024 AND message_id >= coalesce(
                     (SELECT f.message_id FROM queue_floors f WHERE f.destination_id = $1), 0)
-            ORDER BY d.lane, d.message_id LIMIT 1) AS next)
-    SELECT lane, message_id FROM heads";
-const HELD_HEADS: &str = "WITH RECURSIVE heads (lane, message_id) AS (
-        (SELECT lane, message_id FROM deliveries WHERE state = 3 AND destination_id = $1 AND lane < 1024
-            ORDER BY lane, message_id LIMIT 1)
-        UNION ALL
-        SELECT next.lane, next.message_id FROM heads CROSS JOIN LATERAL (
-            SELECT d.lane, d.message_id FROM deliveries d
-            WHERE d.state = 3 AND d.destination_id = $1 AND d.lane > heads.lane AND d.lane < 1024
-            ORDER BY d.lane, d.message_id LIMIT 1) AS next)
-    SELECT lane, message_id FROM heads";
+            ORDER BY lane, message_id LIMIT $3) AS next
+        GROUP BY lane ORDER BY lane",
+    steps: "WITH RECURSIVE heads (lane, message_id) AS (
+            (SELECT lane, message_id FROM deliveries WHERE state = 0 AND (lane < 1024 OR due_at IS NULL)
+                AND destination_id = $1 AND lane > $2 AND lane < 1024 AND message_id >= coalesce(
+                    (SELECT f.message_id FROM queue_floors f WHERE f.destination_id = $1), 0)
+                ORDER BY lane, message_id LIMIT 1)
+            UNION ALL
+            SELECT next.lane, next.message_id FROM heads CROSS JOIN LATERAL (
+                SELECT d.lane, d.message_id FROM deliveries d
+                WHERE d.state = 0 AND (d.lane < 1024 OR d.due_at IS NULL)
+                    AND d.destination_id = $1 AND d.lane > heads.lane AND d.lane < 1024
+                    AND d.message_id >= coalesce(
+                        (SELECT f.message_id FROM queue_floors f WHERE f.destination_id = $1), 0)
+                ORDER BY d.lane, d.message_id LIMIT 1) AS next)
+        SELECT lane, message_id FROM heads",
+};
+const HELD_HEADS: Heads = Heads {
+    window: "SELECT lane, min(message_id), count(*) FROM (
+            SELECT lane, message_id FROM deliveries WHERE state = 3
+                AND destination_id = $1 AND lane > $2 AND lane < 1024
+            ORDER BY lane, message_id LIMIT $3) AS held
+        GROUP BY lane ORDER BY lane",
+    steps: "WITH RECURSIVE held (lane, message_id) AS (
+            (SELECT lane, message_id FROM deliveries WHERE state = 3
+                AND destination_id = $1 AND lane > $2 AND lane < 1024
+                ORDER BY lane, message_id LIMIT 1)
+            UNION ALL
+            SELECT next.lane, next.message_id FROM held CROSS JOIN LATERAL (
+                SELECT d.lane, d.message_id FROM deliveries d
+                WHERE d.state = 3 AND d.destination_id = $1 AND d.lane > held.lane AND d.lane < 1024
+                ORDER BY d.lane, d.message_id LIMIT 1) AS next)
+        SELECT lane, message_id FROM held",
+};
 
 pub(crate) async fn lane_heads(
     session: &mut Session,
     destination: DestinationId,
 ) -> Result<Vec<LaneHead>, Failed> {
-    heads(session, LANE_HEADS, destination).await
+    LANE_HEADS.find(session, destination, WINDOW).await
 }
 
 pub(crate) async fn held_heads(
     session: &mut Session,
     destination: DestinationId,
 ) -> Result<Vec<LaneHead>, Failed> {
-    heads(session, HELD_HEADS, destination).await
+    HELD_HEADS.find(session, destination, WINDOW).await
 }
 
-async fn heads(
-    session: &mut Session,
-    sql: &'static str,
-    destination: DestinationId,
-) -> Result<Vec<LaneHead>, Failed> {
-    let statement = sqlx::query(sql).bind(small(destination.0));
-    let heads = session.read("find the heads of lanes", statement, |row| {
-        Ok(LaneHead { lane: number::lane(value(row, 0)?)?, message: number::message(value(row, 1)?)? })
-    });
-    heads.await
+impl Heads {
+    async fn find(
+        &self,
+        session: &mut Session,
+        destination: DestinationId,
+        window: i64,
+    ) -> Result<Vec<LaneHead>, Failed> {
+        let what = "find the heads of lanes";
+        let mut heads: Vec<LaneHead> = Vec::new();
+        loop {
+            let last = heads.last().map_or(-1, |head| stored_lane(head.lane));
+            let next = sqlx::query(self.window).bind(small(destination.0)).bind(last).bind(window);
+            let next = session.read(what, next, |row| Ok((head(row)?, value::<i64>(row, 2)?))).await?;
+            let (lanes, seen) = (next.len() as i64, next.iter().map(|(_, count)| count).sum::<i64>());
+            heads.extend(next.into_iter().map(|(head, _)| head));
+            if seen < window {
+                return Ok(heads);
+            }
+            if seen / lanes.max(1) > PASSED_MAX {
+                break;
+            }
+        }
+        let last = heads.last().map_or(-1, |head| stored_lane(head.lane));
+        let rest = sqlx::query(self.steps).bind(small(destination.0)).bind(last);
+        heads.extend(session.read(what, rest, head).await?);
+        Ok(heads)
+    }
+}
+
+fn head(row: &PgRow) -> Result<LaneHead, StoreError> {
+    Ok(LaneHead { lane: number::lane(value(row, 0)?)?, message: number::message(value(row, 1)?)? })
 }
 
 /// The lowest number in the queue of a destination, over all its lanes.

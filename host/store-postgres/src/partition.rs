@@ -218,26 +218,26 @@ pub(crate) async fn remove(session: &mut Session, period: Period) -> Result<(), 
     for table in TABLES {
         let is_it = |leaf: &&Leaf| leaf.table == table && leaf.period() == Some(period);
         if let Some(leaf) = leaves.iter().find(is_it) {
-            remove_leaf(session, leaf).await?;
+            detach(session, leaf).await?;
         }
+        // Also what an earlier try detached and did not come to drop.
+        let name = format!("{table}_t{}_{}", period.tier, date(period.from_day));
+        session.script("remove a partition", AssertSqlSafe(format!("DROP TABLE IF EXISTS {name}"))).await?;
     }
     Ok(())
 }
 
 /// Detaching waits for transactions that read the table; a limit on the time of a statement ends that.
-async fn remove_leaf(session: &mut Session, leaf: &Leaf) -> Result<(), Failed> {
-    let what = "remove a partition";
+async fn detach(session: &mut Session, leaf: &Leaf) -> Result<(), Failed> {
+    let what = "detach a partition";
     session.script(what, "SET lock_timeout = '2s'").await?;
     let detach =
         format!("ALTER TABLE {}_t{} DETACH PARTITION {} CONCURRENTLY", leaf.table, leaf.tier, leaf.name);
-    let mut removed = session.script(what, AssertSqlSafe(detach)).await;
-    if removed.is_ok() {
-        removed = session.script(what, AssertSqlSafe(format!("DROP TABLE {}", leaf.name))).await;
-    }
+    let detached = session.script(what, AssertSqlSafe(detach)).await;
     if !session.is_broken {
         session.script(what, "SET lock_timeout = 0").await?;
     }
-    removed
+    detached
 }
 
 const HALF_REMOVED: &str = "SELECT tier.relname::text, leaf.oid::regclass::text

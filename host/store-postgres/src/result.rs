@@ -14,15 +14,17 @@ use crate::number::{small, stored, text};
 use crate::query::{Session, value};
 
 /// Deliveries first, then whatever depends on which of them were changed. A try that did not count has the
-/// number of the one before: the newer one stays.
+/// number of the one before: the newer one stays. The days stand with each result, not as a condition on the
+/// table: as such they would let the server read all of an index for them.
 const SETTLE: &str = "WITH settled AS (
         UPDATE deliveries d SET state = r.state, attempts = r.attempts, due_at = r.due_at, changed_at = $1,
             reason = r.reason
-        FROM unnest($4::int8[], $5::int8[], $6::int4[], $7::int4[], $8::int2[], $9::int4[], $10::int8[],
-            $11::text[], $12::int8[], $13::int8[])
-            AS r (n, message_id, destination_id, round, state, attempts, due_at, reason, started_at, took_ms)
+        FROM unnest($2::int4[], $3::int4[], $4::int8[], $5::int8[], $6::int4[], $7::int4[], $8::int2[],
+            $9::int4[], $10::int8[], $11::text[], $12::int8[], $13::int8[])
+            AS r (first_day, last_day, n, message_id, destination_id, round, state, attempts, due_at, reason,
+                started_at, took_ms)
         WHERE d.message_id = r.message_id AND d.destination_id = r.destination_id AND d.round = r.round
-            AND d.state = 0 AND d.day >= $2 AND d.day <= $3
+            AND d.state = 0 AND d.day >= r.first_day AND d.day <= r.last_day
         RETURNING r.n, d.message_id, d.destination_id, d.round, d.state, d.attempts, d.reason, d.tier, d.day,
             r.started_at, r.took_ms),
     forgotten AS (
@@ -60,16 +62,16 @@ pub(crate) async fn settle(
 ) -> Result<Counted, Failed> {
     let mut all = Counted { counted: vec![false; results.len()], places: HashMap::new() };
     for wave in waves(results) {
-        let range = days.of(wave.iter().map(|(_, result)| stored(result.message.0)));
-        settle_wave(session, &wave, range, now, &mut all).await?;
-        if range == day::EVER {
-            continue;
-        }
+        let ranges: Vec<day::Range> =
+            wave.iter().map(|(_, result)| days.of([stored(result.message.0)])).collect();
+        settle_wave(session, &wave, &ranges, now, &mut all).await?;
         // Nearly none: it is not pending any more, or not where it should be.
         let is_left = |index: &usize| all.counted.get(*index) == Some(&false);
-        let left: Vec<_> = wave.into_iter().filter(|(index, _)| is_left(index)).collect();
+        let left =
+            wave.into_iter().zip(ranges).filter(|((index, _), range)| is_left(index) && *range != day::EVER);
+        let left: Vec<_> = left.map(|(result, _)| result).collect();
         if !left.is_empty() {
-            settle_wave(session, &left, day::EVER, now, &mut all).await?;
+            settle_wave(session, &left, &vec![day::EVER; left.len()], now, &mut all).await?;
         }
     }
     Ok(all)
@@ -99,7 +101,7 @@ fn waves(results: &[DeliveryResult]) -> Vec<Wave<'_>> {
 async fn settle_wave(
     session: &mut Session,
     wave: &[(usize, &DeliveryResult)],
-    range: day::Range,
+    ranges: &[day::Range],
     now: Timestamp,
     all: &mut Counted,
 ) -> Result<(), Failed> {
@@ -113,8 +115,8 @@ async fn settle_wave(
     let reason = |result: &DeliveryResult| Some(text(&result.settled.reason()?).into_owned());
     let statement = sqlx::query(SETTLE)
         .bind(stored(now.0))
-        .bind(range.0)
-        .bind(range.1)
+        .bind(ranges.iter().map(|(first, _)| *first).collect::<Vec<_>>())
+        .bind(ranges.iter().map(|(_, last)| *last).collect::<Vec<_>>())
         .bind(wave.iter().map(|(index, _)| stored(*index as u64)).collect::<Vec<_>>())
         .bind(each(wave, |result| stored(result.message.0)))
         .bind(each(wave, |result| small(result.destination.0)))
@@ -144,17 +146,18 @@ const LOCK: &str = "SELECT count(*) FROM (SELECT 1 FROM
         JOIN messages m ON m.id = t.id AND m.tier = t.tier AND m.day = t.day
         ORDER BY m.id FOR NO KEY UPDATE OF m) AS locked";
 /// A statement of its own, so that it sees what others did to the deliveries before they let go of the
-/// messages.
+/// messages. Three is looked for so that it does not lead to the index of what is quarantined, which has no
+/// message in front; the offsets keep the server from reading all deliveries at once.
 const FOLLOW: &str = "UPDATE messages m SET status = CASE
         WHEN EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = t.id AND d.tier = t.tier
-            AND d.day = t.day AND d.state = 0) THEN 0
+            AND d.day = t.day AND d.state = 0 OFFSET 0) THEN 0
         WHEN EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = t.id AND d.tier = t.tier
-            AND d.day = t.day AND d.state = 3) THEN 2
+            AND d.day = t.day AND abs(d.state) = 3 OFFSET 0) THEN 2
         ELSE 1 END
     FROM unnest($1::int8[], $2::int2[], $3::int4[]) AS t (id, tier, day)
     WHERE m.id = t.id AND m.tier = t.tier AND m.day = t.day AND ($4 OR NOT EXISTS
         (SELECT 1 FROM deliveries d WHERE d.message_id = t.id AND d.tier = t.tier AND d.day = t.day
-            AND d.state = 0))";
+            AND d.state = 0 OFFSET 0))";
 
 /// Whether a message that has something pending may have been done before.
 #[derive(Clone, Copy, PartialEq, Eq)]

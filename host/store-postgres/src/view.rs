@@ -176,7 +176,7 @@ fn list_statement(list: &ListMessages) -> String {
     if list.destination.is_some() {
         sql.push_str(
             " AND EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = messages.id
-            AND d.destination_id = $5 AND d.tier = messages.tier AND d.day = messages.day LIMIT 1)",
+            AND d.destination_id = $5 AND d.tier = messages.tier AND d.day = messages.day OFFSET 0)",
         );
     }
     if list.text.is_some() {
@@ -223,7 +223,7 @@ pub(crate) async fn get_fitting(
         "{VIEW} WHERE id = ANY ($1) AND ($2::int4 IS NULL OR interface_id = $2)
         AND ($3::int2 IS NULL OR status = $3)
         AND ($4::int4 IS NULL OR EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = messages.id
-            AND d.destination_id = $4 AND d.tier = messages.tier AND d.day = messages.day LIMIT 1))
+            AND d.destination_id = $4 AND d.tier = messages.tier AND d.day = messages.day OFFSET 0))
         ORDER BY id DESC"
     );
     let statement = sqlx::query(AssertSqlSafe(sql))

@@ -7,6 +7,7 @@ mod documented;
 mod engines;
 mod errors;
 mod harness;
+mod heads;
 mod housekeeping;
 mod opening;
 mod outage;

@@ -130,8 +130,10 @@ struct Cut {
     server: AtomicU16,
     /// Cut before the server sees a COMMIT.
     before_commit: AtomicBool,
-    /// Let it through, and cut before the answer comes back.
+    /// Let it through, and cut when the answer comes back.
     after_commit: AtomicBool,
+    /// What the server says next is an answer that is lost.
+    lose_answer: AtomicBool,
 }
 
 impl Relay {
@@ -147,8 +149,9 @@ impl Relay {
                 let server = TcpStream::connect(("127.0.0.1", cut.server.load(Ordering::SeqCst)));
                 let (Ok(client), Ok(server)) = (client, server) else { continue };
                 let back = (server.try_clone().unwrap(), client.try_clone().unwrap());
+                let also = Arc::clone(&cut);
                 std::thread::spawn(move || forward(client, server, &cut));
-                std::thread::spawn(move || copy(back.0, back.1));
+                std::thread::spawn(move || answer(back.0, back.1, &also));
             }
         });
         Relay { port, cut }
@@ -164,12 +167,7 @@ fn forward(mut client: TcpStream, mut server: TcpStream, cut: &Cut) {
             break;
         }
         if is_commit && cut.after_commit.swap(false, Ordering::SeqCst) {
-            // The answer is lost, not the commit.
-            let _ = client.shutdown(Shutdown::Both);
-            let _ = server.write_all(&bytes[..read]);
-            let mut answer = [0; 64];
-            let _ = server.read(&mut answer);
-            break;
+            cut.lose_answer.store(true, Ordering::SeqCst);
         }
         if server.write_all(&bytes[..read]).is_err() {
             break;
@@ -179,14 +177,16 @@ fn forward(mut client: TcpStream, mut server: TcpStream, cut: &Cut) {
     let _ = server.shutdown(Shutdown::Both);
 }
 
-fn copy(mut from: TcpStream, mut to: TcpStream) {
+/// From the server to the store.
+fn answer(mut server: TcpStream, mut client: TcpStream, cut: &Cut) {
     let mut bytes = vec![0; 1 << 16];
-    while let Ok(read @ 1..) = from.read(&mut bytes) {
-        if to.write_all(&bytes[..read]).is_err() {
+    while let Ok(read @ 1..) = server.read(&mut bytes) {
+        if cut.lose_answer.swap(false, Ordering::SeqCst) || client.write_all(&bytes[..read]).is_err() {
             break;
         }
     }
-    let _ = to.shutdown(Shutdown::Both);
+    let _ = client.shutdown(Shutdown::Both);
+    let _ = server.shutdown(Shutdown::Both);
 }
 
 async fn behind(relay: &Relay, server: &Server) -> PostgresStore {

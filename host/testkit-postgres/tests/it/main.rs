@@ -1,7 +1,5 @@
 //! Clusters start, stop, come back with what they had, and leave nothing.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::path::Path;
 
 use portway_testkit_postgres::{Cluster, ClusterSettings, Programs};

@@ -1,6 +1,6 @@
 //! How fast the store takes messages and finishes their deliveries, and what it costs to reach the server.
 //!
-//! `cargo run --release -p portway-store-postgres --example bench [-- CASE [URL]]`; prints an object a line.
+//! `cargo run --release -p portway-store-postgres --example bench_postgres [-- CASE [URL]]`; prints an object a line.
 //! Without an address it starts a cluster of its own, which flushes, and removes it. `tcp` and `socket` tell
 //! the same statement over both ways.
 
