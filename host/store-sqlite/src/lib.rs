@@ -14,7 +14,6 @@ mod disk;
 mod error;
 mod lock;
 mod maintenance;
-mod mark;
 mod message;
 mod number;
 mod open;

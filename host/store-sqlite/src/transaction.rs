@@ -2,13 +2,13 @@
 
 use portway_model::{Epoch, Timestamp};
 use portway_store::{
-    DeliveryResult, MessageOutcome, NewMessage, ResultOutcome, StoreError, WriteBatch, WriteOutcome,
+    DeliveryResult, MessageOutcome, NewMessage, ResultOutcome, StoreError, WriteBatch, WriteOutcome, mark,
 };
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use crate::body::Ahead;
 use crate::error::{commit_failed, failed};
-use crate::{action, cursor, destination, mark, message, result, state, suspect, term};
+use crate::{action, cursor, destination, message, result, state, suspect, term};
 
 /// Begins a transaction that writes. Dropped without [`commit`] it is rolled back, also by a panic.
 pub(crate) fn begin<'a>(connection: &'a mut Connection, what: &str) -> Result<Transaction<'a>, StoreError> {

@@ -5,7 +5,7 @@
 
 use portway_model::{Epoch, GroupId, InterfaceId, Timestamp};
 use portway_store::{
-    Durability, ErrorKind, Numbers, Registered, StoreError, Tenure, Topology, WriteBatch, WriteOutcome,
+    Durability, ErrorKind, Numbers, Registered, StoreError, Tenure, Topology, WriteBatch, WriteOutcome, mark,
 };
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -14,7 +14,7 @@ use crate::error::{closed, damaged, failed};
 use crate::maintenance::Log;
 use crate::retention::{self, Passes, Pruned};
 use crate::transaction::{Writing, begin, commit};
-use crate::{destination, mark, owner, register, suspect, term};
+use crate::{destination, owner, register, result, suspect, term};
 
 /// The writing side of a store.
 pub(crate) struct Writer {

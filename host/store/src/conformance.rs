@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a panic is the result of a failed case")]
 
 pub mod actions;
+pub mod alike;
 pub mod cursors;
 pub mod destinations;
 mod fixture;
@@ -33,9 +34,9 @@ pub trait Harness: Send + Sync {
     async fn reopen(&self, store: Arc<dyn Store>) -> Arc<dyn Store>;
     /// The same store as another engine has it; none: one engine at a time.
     async fn another(&self, store: &Arc<dyn Store>) -> Option<Arc<dyn Store>>;
-    /// Where a backup can be made.
-    fn backup_path(&self) -> PathBuf;
-    /// A backup that `store` made, as a store.
+    /// Where a backup can be made; none: the store has no backups of its own, and says so.
+    fn backup_path(&self) -> Option<PathBuf>;
+    /// A backup that `store` made, as a store. Asked only where there is a path for one.
     async fn open_backup(&self, store: &Arc<dyn Store>, path: &Path) -> Arc<dyn Store>;
 }
 
@@ -147,6 +148,8 @@ macro_rules! conformance_cases {
                 an_engine_owns_all_it_asks_for_or_nothing
                 an_owner_is_told_what_others_stored_for_it
                 each_engine_finds_its_own_marks;
+            alike:
+                a_store_answers_like_the_one_in_memory;
         }
     };
     (@ $harness:expr; $($module:ident: $($case:ident)+;)+) => {
@@ -171,6 +174,8 @@ macro_rules! conformance_cases {
 pub fn cases() -> impl Iterator<Item = String> {
     let sources = [
         include_str!("conformance/actions.rs"),
+        include_str!("conformance/alike.rs"),
+        include_str!("conformance/cursors.rs"),
         include_str!("conformance/destinations.rs"),
         include_str!("conformance/intake.rs"),
         include_str!("conformance/keeping.rs"),

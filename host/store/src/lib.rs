@@ -6,6 +6,7 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+pub mod mark;
 #[cfg(feature = "memory")]
 pub mod memory;
 mod numbers;

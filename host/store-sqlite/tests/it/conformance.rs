@@ -13,6 +13,9 @@ use crate::harness::Folder;
 #[async_trait]
 impl Harness for Folder {
     async fn open(&self) -> Arc<dyn Store> {
+        if self.path().exists() {
+            self.remove_store();
+        }
         Arc::new(SqliteStore::open(self.settings()).await.unwrap())
     }
 
@@ -28,8 +31,8 @@ impl Harness for Folder {
         None
     }
 
-    fn backup_path(&self) -> PathBuf {
-        self.folder.path().join("copy's file.db")
+    fn backup_path(&self) -> Option<PathBuf> {
+        Some(self.folder.path().join("copy's file.db"))
     }
 
     async fn open_backup(&self, _store: &Arc<dyn Store>, path: &Path) -> Arc<dyn Store> {

@@ -30,6 +30,13 @@ impl Folder {
         self.folder.path().join("store.db")
     }
 
+    /// Removes the file and what SQLite keeps beside it.
+    pub(crate) fn remove_store(&self) {
+        for file in std::fs::read_dir(self.folder.path()).unwrap() {
+            std::fs::remove_file(file.unwrap().path()).unwrap();
+        }
+    }
+
     pub(crate) fn settings(&self) -> SqliteSettings {
         SqliteSettings { free_floor_bytes: 0, ..SqliteSettings::new(self.path()) }
     }

@@ -83,10 +83,21 @@ impl Fixture {
         NewMessage {
             interface: self.a,
             group: GroupId(self.a.0),
-            tier: Tier(0),
             received_at: self.now(),
+            deliveries: vec![delivery(self.x, 0)],
+            ..Fixture::bare(Bytes::copy_from_slice(body.as_bytes()))
+        }
+    }
+
+    /// A message of the first interface for nobody.
+    pub(super) fn bare(body: Bytes) -> NewMessage {
+        NewMessage {
+            interface: InterfaceId(1),
+            group: GroupId(1),
+            tier: Tier(0),
+            received_at: START,
             draft: Draft {
-                body: Bytes::copy_from_slice(body.as_bytes()),
+                body,
                 key: None,
                 dedupe: None,
                 occurred_at: None,
@@ -97,7 +108,7 @@ impl Fixture {
             origin: None,
             edited: None,
             terms: Vec::new(),
-            deliveries: vec![delivery(self.x, 0)],
+            deliveries: Vec::new(),
         }
     }
 

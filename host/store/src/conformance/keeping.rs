@@ -194,7 +194,7 @@ pub async fn a_backup_is_a_store(harness: &dyn Harness) {
     let large = "x".repeat((1 << 20) + 1);
     fixture.store(vec![fixture.keyed("k", "same"), fixture.message(&large)]).await;
     fixture.settle_one(MessageId(1), sent()).await;
-    let path = harness.backup_path();
+    let Some(path) = harness.backup_path() else { return without_backups(&fixture).await };
     fixture.store.backup(&path).await.unwrap();
     fixture.store(vec![fixture.message("after")]).await;
     let error = fixture.store.backup(&path).await.unwrap_err();
@@ -213,6 +213,15 @@ pub async fn a_backup_is_a_store(harness: &dyn Harness) {
     assert_eq!(outcome, [MessageOutcome::Duplicate { id: MessageId(3), of: MessageId(1) }]);
     assert_eq!(fixture.all().await.len(), 3);
     copy.store.close().await.unwrap();
+}
+
+/// What is backed up elsewhere is refused with a sentence that says where, and nothing is written.
+async fn without_backups(fixture: &Fixture) {
+    let target = std::env::temp_dir().join("portway-no-backup.db");
+    let error = fixture.store.backup(&target).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("backups"), "{error}");
+    assert!(!target.exists());
 }
 
 pub async fn a_store_can_be_maintained(harness: &dyn Harness) {

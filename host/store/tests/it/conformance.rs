@@ -17,7 +17,9 @@ struct Memory {
 #[async_trait]
 impl Harness for Memory {
     async fn open(&self) -> Arc<dyn Store> {
-        Arc::new(self.store.lock().unwrap().clone())
+        let mut store = self.store.lock().unwrap();
+        *store = MemoryStore::default();
+        Arc::new(store.clone())
     }
 
     async fn reopen(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
@@ -31,8 +33,8 @@ impl Harness for Memory {
         Some(Arc::new(self.store.lock().unwrap().another()))
     }
 
-    fn backup_path(&self) -> PathBuf {
-        PathBuf::from("backup")
+    fn backup_path(&self) -> Option<PathBuf> {
+        Some(PathBuf::from("backup"))
     }
 
     async fn open_backup(&self, _store: &Arc<dyn Store>, path: &Path) -> Arc<dyn Store> {

@@ -10,12 +10,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("portway-net", &["portway-model"]),
     ("portway-runtime", &["portway-model", "portway-bindings", "portway-net"]),
     ("portway-store", &["portway-model"]),
+    ("portway-store-postgres", &["portway-model", "portway-store"]),
     ("portway-store-sqlite", &["portway-model", "portway-store"]),
     ("portway-engine", &["portway-model", "portway-store"]),
     ("portway-sources", &["portway-model", "portway-net", "portway-runtime", "portway-engine"]),
     ("portway-admin", &["portway-model", "portway-engine", "portway-store"]),
     ("portway-traces", &["portway-model", "portway-net"]),
     ("portway-testkit", &["portway-model", "portway-store", "portway-engine"]),
+    ("portway-testkit-postgres", &[]),
 ];
 
 /// What a crate must not use, whatever it is for.
@@ -25,10 +27,12 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("portway-net", &["rusqlite", "sqlx", "wasmtime"]),
     ("portway-runtime", &["rusqlite", "sqlx"]),
     ("portway-store", &["rusqlite", "sqlx", "wasmtime", "hyper"]),
-    ("portway-store-sqlite", &["wasmtime", "hyper"]),
+    ("portway-store-postgres", &["rusqlite", "wasmtime", "hyper"]),
+    ("portway-store-sqlite", &["sqlx", "wasmtime", "hyper"]),
     ("portway-engine", &["rusqlite", "sqlx", "wasmtime", "hyper"]),
     ("portway-admin", &["rusqlite", "sqlx", "wasmtime"]),
     ("portway-traces", &["rusqlite", "sqlx", "wasmtime", "hyper", "tonic", "reqwest"]),
+    ("portway-testkit-postgres", &["rusqlite", "sqlx", "tokio", "wasmtime"]),
 ];
 
 /// Arrows that point where they must not.

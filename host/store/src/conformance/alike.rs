@@ -1,4 +1,4 @@
-//! The store on SQLite and the one in memory answer alike, whatever is done to them.
+//! A store and the one in memory answer alike, whatever is done to them.
 //!
 //! Seeded sequences of batches go to both; every answer and everything that can be read is
 //! compared. A failure names its seed.
@@ -11,14 +11,15 @@ use portway_model::{
     Answer, AttemptNo, Attributes, DestinationId, Epoch, Failure, GroupId, InterfaceId, Key, Lane, MessageId,
     MessageStatus, Round, SavedBody, SavedOutput, StateWrite, Term, Timestamp,
 };
-use portway_store::memory::MemoryStore;
-use portway_store::{
+
+use super::Harness;
+use super::fixture::{Fixture, START};
+use crate::memory::MemoryStore;
+use crate::{
     Action, ActionKind, Attempted, DedupeWindow, DeliveryResult, DestinationAction, DestinationActionKind,
     Durability, Edited, ListMessages, ListStateKeys, NewDelivery, NewMessage, Origin, OriginKind,
     Registration, Settled, SourceCursor, StateKey, Store, Suspect, Topology, WriteBatch,
 };
-
-use crate::harness::{Folder, NOW, message};
 
 /// Numbers that look random and are the same for a seed (xorshift).
 struct Dice(u64);
@@ -48,7 +49,7 @@ fn topology() -> Topology {
 }
 
 fn new_message(dice: &mut Dice, now: Timestamp) -> NewMessage {
-    let mut new = message(vec![b'x'; dice.below(4) as usize]);
+    let mut new = Fixture::bare(Bytes::from(vec![b'x'; dice.below(4) as usize]));
     new.interface = InterfaceId(1 + dice.below(INTERFACES) as u32);
     new.received_at = now;
     if dice.one_in(60) {
@@ -239,47 +240,48 @@ async fn told(store: &dyn Store, last: u64, now: Timestamp) -> String {
     told
 }
 
-#[tokio::test]
-async fn both_stores_answer_alike() {
+pub async fn a_store_answers_like_the_one_in_memory(harness: &dyn Harness) {
     let seeds: Vec<u64> = match std::env::var("PORTWAY_TEST_SEED") {
         Ok(seed) => vec![seed.parse().unwrap()],
         Err(_) => (1..=8).collect(),
     };
     for seed in seeds {
-        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let folder = Folder::new();
-        let sqlite = portway_store_sqlite::SqliteStore::open(folder.settings()).await.unwrap();
-        let memory = MemoryStore::default();
-        let registered = sqlite.register(&topology()).await.unwrap();
-        assert_eq!(registered.interfaces, memory.register(&topology()).await.unwrap().interfaces);
-        let groups: Vec<GroupId> = registered.interfaces.iter().map(|(id, _)| GroupId(id.0)).collect();
-        let claimed = sqlite.claim(&groups, NOW).await.unwrap();
-        assert_eq!(claimed, memory.claim(&groups, NOW).await.unwrap());
-        let (mut now, mut last) = (NOW, 0);
-        for mark in 1..=40 {
-            now = now + Duration::from_secs(dice.below(9));
-            let batch = batch(&mut dice, mark, last, now);
-            let outcome = sqlite.write(batch.clone()).await.unwrap();
-            let expected = format!("{:?}", memory.write(batch).await.unwrap());
-            assert_eq!(format!("{outcome:?}"), expected, "seed {seed}, write {mark}");
-            let found = sqlite.find_mark(mark).await.unwrap().unwrap();
-            assert_eq!(format!("{found:?}"), expected, "seed {seed}, mark {mark}");
-            let newest = ListMessages { limit: 1, ..ListMessages::default() };
-            let newest = memory.list_messages(&newest).await.unwrap();
-            last = newest.items.first().map_or(last, |message| message.id.0);
-            if mark % 3 != 0 {
-                continue;
-            }
-            let (is, should) = (told(&sqlite, last, now).await, told(&memory, last, now).await);
-            for (is, should) in is.lines().zip(should.lines()) {
-                assert_eq!(is, should, "seed {seed}, after write {mark}");
-            }
-            assert_eq!(is.len(), should.len());
-            if dice.one_in(6) {
-                let (interface, before) = (InterfaceId(1 + dice.below(INTERFACES) as u32), now);
-                let removed = sqlite.prune(interface, before, now, 1000).await.unwrap();
-                assert_eq!(removed, memory.prune(interface, before, now, 1000).await.unwrap(), "seed {seed}");
-            }
+        answers_alike(&*harness.open().await, seed).await;
+    }
+}
+
+async fn answers_alike(store: &dyn Store, seed: u64) {
+    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let memory = MemoryStore::default();
+    let registered = store.register(&topology()).await.unwrap();
+    assert_eq!(registered.interfaces, memory.register(&topology()).await.unwrap().interfaces);
+    let groups: Vec<GroupId> = registered.interfaces.iter().map(|(id, _)| GroupId(id.0)).collect();
+    let claimed = store.claim(&groups, START).await.unwrap();
+    assert_eq!(claimed, memory.claim(&groups, START).await.unwrap());
+    let (mut now, mut last) = (START, 0);
+    for mark in 1..=40 {
+        now = now + Duration::from_secs(dice.below(9));
+        let batch = batch(&mut dice, mark, last, now);
+        let outcome = store.write(batch.clone()).await.unwrap();
+        let expected = format!("{:?}", memory.write(batch).await.unwrap());
+        assert_eq!(format!("{outcome:?}"), expected, "seed {seed}, write {mark}");
+        let found = store.find_mark(mark).await.unwrap().unwrap();
+        assert_eq!(format!("{found:?}"), expected, "seed {seed}, mark {mark}");
+        let newest = ListMessages { limit: 1, ..ListMessages::default() };
+        let newest = memory.list_messages(&newest).await.unwrap();
+        last = newest.items.first().map_or(last, |message| message.id.0);
+        if mark % 3 != 0 {
+            continue;
+        }
+        let (is, should) = (told(store, last, now).await, told(&memory, last, now).await);
+        for (is, should) in is.lines().zip(should.lines()) {
+            assert_eq!(is, should, "seed {seed}, after write {mark}");
+        }
+        assert_eq!(is.len(), should.len());
+        if dice.one_in(6) {
+            let (interface, before) = (InterfaceId(1 + dice.below(INTERFACES) as u32), now);
+            let removed = store.prune(interface, before, now, 1000).await.unwrap();
+            assert_eq!(removed, memory.prune(interface, before, now, 1000).await.unwrap(), "seed {seed}");
         }
     }
 }

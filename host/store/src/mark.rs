@@ -1,14 +1,15 @@
-//! The trace a transaction leaves: its mark and what became of its batch.
+//! The trace a transaction leaves beside its mark: what became of its batch, as adapters store it.
 //!
 //! The outcome is stored with every transaction, so it is small where all went as usual: some ten
 //! bytes for any number of messages and results. Numbers are variable-length, seven bits a byte,
 //! low ones first, the high bit saying that more follow.
 
 use portway_model::{DestinationId, Lane, MessageId, Round};
-use portway_store::{ActionOutcome, MessageOutcome, ResultOutcome, WriteOutcome};
+
+use crate::{ActionOutcome, MessageOutcome, ResultOutcome, WriteOutcome};
 
 /// As stored.
-pub(crate) fn encode(outcome: &WriteOutcome) -> Vec<u8> {
+pub fn encode(outcome: &WriteOutcome) -> Vec<u8> {
     let mut bytes = Vec::new();
     put_messages(&mut bytes, &outcome.messages);
     put(&mut bytes, outcome.results.len() as u64);
@@ -95,7 +96,7 @@ fn put(bytes: &mut Vec<u8>, mut number: u64) {
 }
 
 /// What [`encode`] wrote; none: it is damaged.
-pub(crate) fn decode(bytes: &[u8]) -> Option<WriteOutcome> {
+pub fn decode(bytes: &[u8]) -> Option<WriteOutcome> {
     let mut reader = Reader { bytes };
     let messages = reader.messages()?;
     let mut results = reader.repeat(|_| Some(ResultOutcome::Applied(Vec::new())))?;

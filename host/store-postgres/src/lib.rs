@@ -1,0 +1,43 @@
+//! The storage port on PostgreSQL: one database, one or many engines.
+//!
+//! It must not know plugins, HTTP or the engine: only [`portway_store`] and the model.
+
+mod action;
+mod connect;
+mod cursor;
+mod day;
+mod dedupe;
+mod delivery;
+mod destination;
+mod error;
+mod floor;
+mod maintenance;
+mod message;
+mod news;
+mod number;
+mod open;
+mod output;
+mod owner;
+mod partition;
+mod process;
+mod query;
+mod readers;
+mod register;
+mod relay;
+mod result;
+mod retention;
+mod schema;
+mod settings;
+mod state;
+mod store;
+mod suspect;
+mod tenure;
+mod term;
+mod transaction;
+mod view;
+mod writer;
+
+pub use open::OpenError;
+pub use partition::Period;
+pub use settings::{PostgresSettings, SettingsError};
+pub use store::PostgresStore;

@@ -1,0 +1,90 @@
+//! Which process this is, so that another on the same machine can see that it is gone.
+//!
+//! A number alone would not do: numbers are given again, and containers have numbers of their own.
+
+use std::fs;
+
+/// A process: the boot of its machine, its namespace of numbers, its number, and when it started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Process {
+    boot: String,
+    namespace: String,
+    number: u32,
+    started: u64,
+}
+
+impl Process {
+    /// This one; none: the system does not tell.
+    pub(crate) fn own() -> Option<Process> {
+        let number = std::process::id();
+        Some(Process {
+            boot: fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned(),
+            namespace: fs::read_link("/proc/self/ns/pid").ok()?.to_str()?.to_owned(),
+            number,
+            started: started(number)?,
+        })
+    }
+
+    /// As stored.
+    pub(crate) fn text(&self) -> String {
+        format!("{} {} {} {}", self.boot, self.namespace, self.number, self.started)
+    }
+
+    /// From what is stored.
+    pub(crate) fn parse(text: &str) -> Option<Process> {
+        let mut parts = text.split(' ');
+        let process = Process {
+            boot: parts.next()?.to_owned(),
+            namespace: parts.next()?.to_owned(),
+            number: parts.next()?.parse().ok()?,
+            started: parts.next()?.parse().ok()?,
+        };
+        parts.next().is_none().then_some(process)
+    }
+
+    /// Whether it is known to run no more, seen from `own`.
+    pub(crate) fn is_gone(&self, own: &Process) -> bool {
+        let can_be_seen = self.boot == own.boot && self.namespace == own.namespace;
+        can_be_seen && started(self.number) != Some(self.started)
+    }
+}
+
+/// When a process started, in ticks since the boot; none: there is none with this number.
+fn started(number: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+    // The name stands in brackets and may hold anything; what follows begins with the third field.
+    let (_, after_name) = status.rsplit_once(')')?;
+    after_name.split_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_read_as_it_was_stored() {
+        let own = Process::own().unwrap();
+        assert_eq!(Process::parse(&own.text()), Some(own));
+        for text in ["", "boot", "boot ns x 1", "boot ns 1 1 more"] {
+            assert_eq!(Process::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_what_can_be_seen_can_be_gone() {
+        let own = Process::own().unwrap();
+        assert!(!own.is_gone(&own));
+        let before = Process { started: own.started - 1, ..own.clone() };
+        assert!(before.is_gone(&own), "its number was given again");
+        for elsewhere in [
+            Process { boot: "another".into(), ..before.clone() },
+            Process { namespace: "another".into(), ..before },
+        ] {
+            assert!(!elsewhere.is_gone(&own));
+        }
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let ended = Process { number: child.id(), started: started(child.id()).unwrap(), ..own.clone() };
+        child.wait().unwrap();
+        assert!(ended.is_gone(&own));
+    }
+}

@@ -1,0 +1,110 @@
+//! TCP connections that send what they are given at once.
+//!
+//! The driver opens its connections itself and leaves the system's habit on of holding back the end of what
+//! is written until the peer has confirmed what went before. With the peer's habit of confirming late, a
+//! statement that is larger than a packet, or under TLS than a record, waits some 40 ms for nothing. So the
+//! connection is opened here, without that habit, and the driver is given a socket of this machine to it.
+
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use socket2::{SockRef, TcpKeepalive};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{Connection as _, Error};
+use tempfile::TempDir;
+use tokio::io::copy_bidirectional_with_sizes;
+use tokio::net::{TcpStream, UnixListener};
+
+/// Bytes on their way in each direction.
+const BUFFER_BYTES: usize = 64 << 10;
+/// A peer that vanished is noticed after the first and some of the second.
+const SILENCE: Duration = Duration::from_secs(10);
+const PROBES: Duration = Duration::from_secs(5);
+const PROBES_MAX: u32 = 3;
+
+/// Connects as the options say.
+pub(crate) async fn connect(options: &PgConnectOptions) -> Result<PgConnection, Error> {
+    if options.get_socket().is_some() || options.get_host().starts_with('/') {
+        return PgConnection::connect_with(options).await;
+    }
+    let host = options.get_host().trim_matches(['[', ']']);
+    let server = TcpStream::connect((host, options.get_port())).await?;
+    prepare(&server)?;
+    let (folder, listener) = match listen(options.get_port()) {
+        Ok(listening) => listening,
+        Err(error) => {
+            tracing::warn!(%error, "no socket for a connection to the database: large batches are slow");
+            return PgConnection::connect_with(options).await;
+        }
+    };
+    let relay = tokio::spawn(relay(listener, server));
+    let connected = PgConnection::connect_with(&options.clone().socket(folder.path())).await;
+    if connected.is_err() {
+        relay.abort();
+    }
+    connected
+}
+
+fn prepare(server: &TcpStream) -> io::Result<()> {
+    server.set_nodelay(true)?;
+    let keepalive = TcpKeepalive::new().with_time(SILENCE).with_interval(PROBES).with_retries(PROBES_MAX);
+    SockRef::from(server).set_tcp_keepalive(&keepalive)
+}
+
+/// A folder that nobody else of this machine can look into, and where the driver looks for a server in it.
+/// It is removed as soon as the driver is connected.
+fn listen(port: u16) -> io::Result<(TempDir, UnixListener)> {
+    let own = Permissions::from_mode(0o700);
+    let folder = tempfile::Builder::new().prefix("portway-").permissions(own).tempdir()?;
+    let listener = UnixListener::bind(folder.path().join(format!(".s.PGSQL.{port}")))?;
+    Ok((folder, listener))
+}
+
+/// Carries bytes until both sides are done. What goes wrong the driver sees as an end of its connection.
+async fn relay(listener: UnixListener, mut server: TcpStream) -> io::Result<()> {
+    let (mut driver, _) = listener.accept().await?;
+    drop(listener);
+    copy_bidirectional_with_sizes(&mut driver, &mut server, BUFFER_BYTES, BUFFER_BYTES).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_sends_at_once_and_notices_a_peer_that_vanished() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        prepare(&server).unwrap();
+        assert!(server.nodelay().unwrap());
+        assert!(SockRef::from(&server).keepalive().unwrap());
+    }
+
+    #[tokio::test]
+    async fn bytes_go_both_ways_until_a_side_ends() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+        let echo = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = TcpStream::connect(echo.local_addr().unwrap()).await.unwrap();
+        let (folder, listener) = listen(5432).unwrap();
+        let relay = tokio::spawn(relay(listener, server));
+        let socket = folder.path().join(".s.PGSQL.5432");
+        let mut driver = tokio::net::UnixStream::connect(socket).await.unwrap();
+        drop(folder);
+        let (mut peer, _) = echo.accept().await.unwrap();
+        driver.write_all(b"asked").await.unwrap();
+        let mut bytes = [0; 5];
+        peer.read_exact(&mut bytes).await.unwrap();
+        assert_eq!(&bytes, b"asked");
+        peer.write_all(b"told.").await.unwrap();
+        drop(peer);
+        let mut told = String::new();
+        driver.read_to_string(&mut told).await.unwrap();
+        assert_eq!(told, "told.");
+        drop(driver);
+        relay.await.unwrap().unwrap();
+    }
+}

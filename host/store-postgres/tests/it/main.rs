@@ -1,0 +1,16 @@
+//! Tests of the store on PostgreSQL.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod conformance;
+mod documented;
+mod engines;
+mod errors;
+mod harness;
+mod heads;
+mod housekeeping;
+mod opening;
+mod outage;
+mod plans;
+mod texts;
+mod tls;

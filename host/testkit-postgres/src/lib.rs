@@ -1,0 +1,12 @@
+//! PostgreSQL servers for tests: clusters of their own, started and stopped by whoever holds them.
+//!
+//! It finds the server's programs, or installs them, and knows nothing of stores. A cluster lives in a
+//! temporary folder, listens on a free port of the loopback interface, and never runs as root.
+
+mod account;
+mod cluster;
+mod files;
+mod programs;
+
+pub use cluster::{Cluster, ClusterSettings, ServerCertificate};
+pub use programs::Programs;

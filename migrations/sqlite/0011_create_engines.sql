@@ -1,0 +1,1 @@
+-- Engines that share a store. A file has one engine at a time, which its lock says: nothing to do here.
