@@ -4,6 +4,8 @@
 use portway_model::{DestinationId, Failure, MessageId};
 use portway_store::Pause;
 
+use crate::age::ClockDoubt;
+
 /// See the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
@@ -37,6 +39,11 @@ pub enum Fact {
         why: Failure,
     },
     IntakeOpened,
+    /// Messages do not age as the clock says.
+    ClockDoubted {
+        doubt: ClockDoubt,
+    },
+    ClockBelieved,
 }
 
 /// A destination as people call it.
@@ -72,6 +79,16 @@ impl Fact {
                 tracing::warn!(code = %why.code, "takes no messages: {}", why.text);
             }
             Fact::IntakeOpened => tracing::info!("takes messages again"),
+            Fact::ClockDoubted { doubt } => {
+                let direction = if doubt.is_ahead { "ahead of" } else { "behind" };
+                let (off_s, after_s) = (doubt.off.as_secs(), doubt.after.as_secs());
+                tracing::warn!(
+                    off_s,
+                    after_s,
+                    "the clock is {direction} the age of messages: they age as time passes until it is believed"
+                );
+            }
+            Fact::ClockBelieved => tracing::info!("messages age as the clock says again"),
         }
     }
 }

@@ -12,6 +12,7 @@ pub mod lane;
 pub mod message;
 pub mod outcome;
 pub mod rate;
+pub mod retention;
 pub mod retry;
 pub mod state;
 pub mod term;
@@ -20,11 +21,14 @@ pub mod time;
 pub use attributes::Attributes;
 pub use delivery::{DeliveryState, MessageStatus};
 pub use guarantee::Guarantee;
-pub use ids::{AttemptNo, DestinationId, GroupId, InterfaceId, MessageId, Round, Tier};
+pub use ids::{AttemptNo, DestinationId, GroupId, InterfaceId, MessageId, Round};
 pub use lane::{Lane, Order};
 pub use message::{Draft, Envelope, Key};
 pub use outcome::{Answer, Failure, Later, Output, SendVerdict, TransformVerdict, Trouble};
 pub use rate::{OverRate, Per, Rate, RateLimit};
+pub use retention::{
+    Confirmation, Quarantined, Retention, RetentionChange, RetentionState, Tier, WaitingRetention,
+};
 pub use retry::{Next, OnQuarantine, RetryPolicy};
 pub use state::StateWrite;
 pub use term::Term;

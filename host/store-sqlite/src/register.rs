@@ -6,6 +6,8 @@ use portway_model::{DestinationId, InterfaceId};
 use portway_store::{Numbers, Registered, Topology};
 use rusqlite::{Connection, params};
 
+use crate::retention;
+
 /// Every name that ever had a number.
 struct Known {
     interfaces: HashMap<String, u32>,
@@ -25,6 +27,7 @@ pub(crate) fn register(
 ) -> rusqlite::Result<Registered> {
     let mut known = Known::read(connection)?;
     let mut interfaces = Vec::with_capacity(topology.interfaces.len());
+    let mut wanted = Vec::with_capacity(topology.interfaces.len());
     let mut own = connection.prepare_cached(OWN)?;
     for registration in &topology.interfaces {
         let interface = known.interface(connection, &registration.name)?;
@@ -33,11 +36,15 @@ pub(crate) fn register(
             destinations.push(known.destination(connection, interface, name)?);
         }
         own.execute(params![interface.0, engine])?;
+        wanted.push((interface, registration.retention));
         interfaces.push((interface, destinations));
     }
+    retention::want(connection, &wanted, topology.now)?;
     let (unclean, store) = connection.query_row(LAST_WRITE, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     connection.execute(USE, [])?;
-    Ok(Registered { interfaces, unclean, store, pauses: Vec::new() })
+    let retentions = retention::states(connection)?;
+    let aged_to = retention::aged_to(connection)?;
+    Ok(Registered { interfaces, unclean, store, pauses: Vec::new(), retentions, aged_to })
 }
 
 /// All numbers ever given, for what is refused.

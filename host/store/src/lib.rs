@@ -10,6 +10,7 @@ mod error;
 pub mod memory;
 mod numbers;
 mod read;
+mod retention;
 mod store;
 mod write;
 
@@ -18,6 +19,10 @@ pub use numbers::Numbers;
 pub use read::{
     ActionView, AttemptView, DeliveryView, DestinationActionView, LaneHead, ListMessages, ListStateKeys,
     MessageView, Page, Pause, Pending, QueueView, StoredMessage,
+};
+pub use retention::{
+    ConfirmRetention, Counted, Expired, Expiry, KeptBeyond, MoveRetention, Moved, RetentionConfirmed,
+    RetentionView,
 };
 pub use store::{Maintenance, Registered, Registration, Store, Topology};
 pub use write::{

@@ -7,6 +7,7 @@
 mod destination;
 mod faults;
 mod plugin_state;
+mod retention;
 mod state;
 mod views;
 
@@ -17,12 +18,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Timestamp};
+use portway_model::{DestinationId, InterfaceId, Lane, MessageId, RetentionState, Tier, Timestamp};
 
 use crate::{
-    ActionView, AttemptView, DeliveryView, DestinationActionView, Durability, ErrorKind, LaneHead,
-    ListMessages, ListStateKeys, Maintenance, MessageView, Page, Pending, QueueView, Registered, Store,
-    StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
+    ActionView, AttemptView, ConfirmRetention, DeliveryView, DestinationActionView, Durability, ErrorKind,
+    Expired, Expiry, LaneHead, ListMessages, ListStateKeys, Maintenance, MessageView, MoveRetention, Moved,
+    Page, Pending, QueueView, Registered, RetentionView, Store, StoreError, StoredMessage, Topology,
+    WriteBatch, WriteOutcome,
 };
 
 pub use faults::{Answered, Call, Faults, NoFaults, Step};
@@ -53,7 +55,9 @@ struct Inner {
 enum Change {
     Register(Topology),
     Write(WriteBatch),
-    Prune { interface: InterfaceId, before: Timestamp, now: Timestamp, limit: u32 },
+    Expire(Expiry),
+    MoveRetention(MoveRetention),
+    ConfirmRetention(ConfirmRetention),
     Close,
 }
 
@@ -94,6 +98,11 @@ impl MemoryStore {
     /// What [`Store::maintain`] says of the room.
     pub fn set_full(&self, full: bool) {
         self.lock().full = full;
+    }
+
+    /// Where a message lies: only this store tells.
+    pub fn tier(&self, id: MessageId) -> Option<Tier> {
+        self.lock().live.messages.get(&id).map(|message| message.tier)
     }
 
     /// A backup that was made before, as a store of its own.
@@ -159,8 +168,14 @@ impl State {
                 // An equal state gave the same answer before.
                 let _ = self.write(batch);
             }
-            Change::Prune { interface, before, now, limit } => {
-                self.prune(*interface, *before, *now, *limit);
+            Change::Expire(expiry) => {
+                self.expire(expiry);
+            }
+            Change::MoveRetention(step) => {
+                self.move_retention(step);
+            }
+            Change::ConfirmRetention(confirm) => {
+                self.confirm_retention(confirm);
             }
             Change::Close => self.in_use = false,
         }
@@ -175,8 +190,15 @@ impl Store for MemoryStore {
             let interfaces = inner.live.register(topology);
             inner.registered = true;
             inner.changed(Change::Register(topology.clone()), Durability::Strict);
-            let pauses = inner.live.pauses();
-            Ok(Registered { interfaces, unclean, store: "memory".into(), pauses })
+            let live = &inner.live;
+            Ok(Registered {
+                interfaces,
+                unclean,
+                store: "memory".into(),
+                pauses: live.pauses(),
+                retentions: live.retentions.states(),
+                aged_to: live.aged_to(),
+            })
         })
         .await
     }
@@ -308,19 +330,38 @@ impl Store for MemoryStore {
             .await
     }
 
-    async fn prune(
-        &self,
-        interface: InterfaceId,
-        before: Timestamp,
-        now: Timestamp,
-        limit: u32,
-    ) -> Result<u64, StoreError> {
-        self.call(Call::Prune, |inner| {
-            let pruned = inner.live.prune(interface, before, now, limit);
-            inner.changed(Change::Prune { interface, before, now, limit }, Durability::Relaxed);
-            Ok(pruned)
+    async fn expire(&self, expiry: &Expiry) -> Result<Expired, StoreError> {
+        self.call(Call::Expire, |inner| {
+            let expired = inner.live.expire(expiry);
+            inner.changed(Change::Expire(*expiry), Durability::Relaxed);
+            Ok(expired)
         })
         .await
+    }
+
+    async fn move_retention(&self, step: &MoveRetention) -> Result<Moved, StoreError> {
+        self.call(Call::MoveRetention, |inner| {
+            let moved = inner.live.move_retention(step);
+            inner.changed(Change::MoveRetention(*step), Durability::Relaxed);
+            Ok(moved)
+        })
+        .await
+    }
+
+    async fn confirm_retention(
+        &self,
+        confirm: &ConfirmRetention,
+    ) -> Result<Option<RetentionState>, StoreError> {
+        self.call(Call::ConfirmRetention, |inner| {
+            let state = inner.live.confirm_retention(confirm);
+            inner.changed(Change::ConfirmRetention(confirm.clone()), Durability::Strict);
+            Ok(state)
+        })
+        .await
+    }
+
+    async fn list_retention(&self, age_now: Timestamp) -> Result<Vec<RetentionView>, StoreError> {
+        self.call(Call::ListRetention, |inner| Ok(inner.live.list_retention(age_now))).await
     }
 
     async fn backup(&self, target: &Path) -> Result<(), StoreError> {
@@ -337,10 +378,8 @@ impl Store for MemoryStore {
     }
 
     async fn maintain(&self, _free_wait: Duration) -> Result<Maintenance, StoreError> {
-        self.call(Call::Maintain, |inner| {
-            Ok(Maintenance { full: inner.full, free_bytes: None, log_bytes: 0 })
-        })
-        .await
+        self.call(Call::Maintain, |inner| Ok(Maintenance { full: inner.full, ..Maintenance::default() }))
+            .await
     }
 
     async fn close(&self) -> Result<(), StoreError> {

@@ -6,11 +6,13 @@ use std::time::Duration;
 use portway_engine::{DestinationSettings, EngineSettings, InterfaceSettings, Limits};
 use portway_model::{
     DestinationId, GroupId, Guarantee, InterfaceId, OnQuarantine, Order, OverRate, Per, Rate, RateLimit,
-    RetryPolicy, Tier,
+    Retention, RetryPolicy,
 };
 use portway_store::{Durability, Registered, Registration, Topology};
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt};
+
+use crate::world::any_retention;
 
 /// See the file.
 #[derive(Clone, Debug)]
@@ -32,7 +34,7 @@ pub struct Interface {
     pub name: String,
     pub durability: Durability,
     pub dedupe_window: Option<Duration>,
-    pub keep: Duration,
+    pub retention: Retention,
     /// Only reached by routes.
     pub is_target: bool,
     pub destinations: Vec<Destination>,
@@ -78,6 +80,10 @@ pub struct Rates {
     pub clock_step: f64,
     /// The store has no room for a while, per submission.
     pub full: f64,
+    /// Days pass at once, per submission.
+    pub leap: f64,
+    /// The clock is wrong by years for hours, per submission.
+    pub wrong_clock: f64,
 }
 
 impl Scenario {
@@ -107,16 +113,24 @@ impl Scenario {
     pub fn topology(&self) -> Topology {
         let registration = |interface: &Interface| Registration {
             name: interface.name.clone(),
+            retention: interface.retention,
             destinations: interface.destinations.iter().map(|destination| destination.name.clone()).collect(),
         };
-        Topology { interfaces: self.interfaces.iter().map(registration).collect() }
+        let interfaces = self.interfaces.iter().map(registration).collect();
+        Topology { interfaces, ..Topology::default() }
     }
 
     pub fn settings(&self, registered: &Registered) -> EngineSettings {
         let pairs = self.interfaces.iter().zip(&registered.interfaces);
         let interfaces =
             pairs.map(|(interface, (id, destinations))| interface.settings(*id, destinations)).collect();
-        EngineSettings { interfaces, limits: self.limits, pauses: registered.pauses.clone() }
+        EngineSettings {
+            interfaces,
+            limits: self.limits,
+            pauses: registered.pauses.clone(),
+            retentions: registered.retentions.clone(),
+            aged_to: registered.aged_to,
+        }
     }
 }
 
@@ -127,11 +141,9 @@ impl Interface {
             id,
             group: GroupId(id.0),
             name: self.name.clone(),
-            tier: Tier(0),
             durability: self.durability,
             dedupe_window: self.dedupe_window,
             search: vec!["key".to_owned()],
-            keep: self.keep,
             destinations: pairs.map(|(destination, id)| destination.settings(*id)).collect(),
         }
     }
@@ -154,14 +166,15 @@ impl Destination {
 }
 
 fn interface(number: usize, rng: &mut impl Rng) -> Interface {
-    let destinations = rng.random_range(1..=3);
+    let count = rng.random_range(1..=3);
+    let destinations: Vec<Destination> = (0..count).map(|n| destination(n, rng)).collect();
     Interface {
         name: format!("interface-{number}"),
         durability: if rng.random_bool(0.7) { Durability::Strict } else { Durability::Relaxed },
         dedupe_window: rng.random_bool(0.5).then_some(Duration::from_secs(3_600)),
-        keep: Duration::from_secs(if rng.random_bool(0.2) { 5 } else { 1_000_000 }),
+        retention: any_retention(&destinations, rng),
         is_target: false,
-        destinations: (0..destinations).map(|n| destination(n, rng)).collect(),
+        destinations,
     }
 }
 
@@ -205,7 +218,7 @@ fn limits(rng: &mut impl Rng) -> Limits {
         waiting_max: rng.random_range(1..80),
         runs_max: rng.random_range(1..10),
         unflushed_max: rng.random_range(1..24),
-        prune_every: Duration::from_secs(if rng.random_bool(0.3) { 3 } else { 0 }),
+        prune_every: Duration::from_secs(if rng.random_bool(0.5) { 3 } else { 0 }),
     }
 }
 
@@ -224,5 +237,7 @@ fn rates(rng: &mut impl Rng) -> Rates {
         operator: rate(0.5),
         clock_step: rate(0.1),
         full: rate(0.05),
+        leap: rate(0.1),
+        wrong_clock: rate(0.1),
     }
 }

@@ -9,3 +9,4 @@ mod intake;
 mod lanes;
 mod layout;
 mod rate;
+mod retention;

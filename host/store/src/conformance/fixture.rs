@@ -7,13 +7,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use portway_model::{
     Answer, AttemptNo, Attributes, DeliveryState, DestinationId, Draft, Failure, GroupId, InterfaceId, Key,
-    Lane, MessageId, MessageStatus, Round, Tier, Timestamp,
+    Lane, MessageId, MessageStatus, Round, Timestamp,
 };
 
 use super::Harness;
 use crate::{
     Action, ActionKind, ActionOutcome, Attempted, DedupeWindow, DeliveryResult, DeliveryView, Durability,
-    ErrorKind, MessageOutcome, NewDelivery, NewMessage, Registration, ResultOutcome, Settled, Store,
+    ErrorKind, Expiry, MessageOutcome, NewDelivery, NewMessage, Registration, ResultOutcome, Settled, Store,
     Topology, WriteBatch, WriteOutcome,
 };
 
@@ -36,8 +36,10 @@ pub(super) fn topology() -> Topology {
     let registration = |name: &str, destinations: &[&str]| Registration {
         name: name.into(),
         destinations: destinations.iter().map(|name| (*name).into()).collect(),
+        ..Registration::default()
     };
-    Topology { interfaces: vec![registration("a", &["x", "y"]), registration("b", &["z"])] }
+    let interfaces = vec![registration("a", &["x", "y"]), registration("b", &["z"])];
+    Topology { interfaces, now: START }
 }
 
 impl Fixture {
@@ -70,6 +72,24 @@ impl Fixture {
         self.now.fetch_add(seconds * 1000, Ordering::Relaxed);
     }
 
+    /// Removes what is old by now.
+    pub(super) async fn expire(&self) {
+        let now = self.now();
+        for _ in 0..1_000 {
+            if !self.store.expire(&Expiry { now, aged_to: now, limit: 100 }).await.unwrap().goes_on {
+                return;
+            }
+        }
+        panic!("there is always more that is old")
+    }
+
+    /// Waits until everything is past its window, also in a store that drops a week at once, and removes
+    /// it.
+    pub(super) async fn outlive(&self) {
+        self.wait(63 * 86_400);
+        self.expire().await;
+    }
+
     /// A batch with the next mark, now.
     pub(super) fn batch(&self) -> WriteBatch {
         let mark = self.mark.fetch_add(1, Ordering::Relaxed);
@@ -81,7 +101,6 @@ impl Fixture {
         NewMessage {
             interface: self.a,
             group: GroupId(self.a.0),
-            tier: Tier(0),
             received_at: self.now(),
             draft: Draft {
                 body: Bytes::copy_from_slice(body.as_bytes()),
