@@ -17,8 +17,8 @@ pub mod views;
 mod web;
 
 pub use control::{
-    Action, ActionKind, BulkAction, Control, ControlError, ControlErrorKind, DestinationAction,
-    DestinationActionKind, DrainOrder, Edit, Head, LaneAction, LaneActionKind,
+    Action, ActionKind, BulkAction, ConfirmRetention, Control, ControlError, ControlErrorKind,
+    DestinationAction, DestinationActionKind, DrainOrder, Edit, Head, LaneAction, LaneActionKind,
 };
 pub use metrics::reference as metrics_reference;
 pub use openapi::document as openapi_document;

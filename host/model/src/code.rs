@@ -204,6 +204,8 @@ codes! {
     NO_MESSAGE = "no-message";
     /// The message's body was removed.
     NO_BODY = "no-body";
+    /// No retention of the interface waits for a confirmation.
+    NOTHING_TO_CONFIRM = "nothing-to-confirm";
     /// No interface has this name.
     NO_INTERFACE = "no-interface";
     /// The interface has no destination of this name.

@@ -2,6 +2,7 @@
 
 mod destination;
 mod message;
+mod retention;
 mod status;
 mod stream;
 mod time;
@@ -11,6 +12,10 @@ pub use destination::{DestinationActionDone, DestinationActionRecord, Pause};
 pub use message::{
     ActionDone, ActionRecord, Attempt, Backup, BulkDone, BulkItem, Delivery, Edited, Message, MessageDetail,
     MessagePage,
+};
+pub use retention::{
+    ClockDoubt, Counted, KeptBeyond, Retention, RetentionChange, RetentionConfirmation, RetentionConfirmed,
+    RetentionCounts, Retentions, WaitingRetention, Window,
 };
 pub use status::{
     BlockedLane, Commits, Count, DeliveryCounts, DeliveryLatency, Destination, DestinationState, Drain,
