@@ -70,6 +70,15 @@ pub trait Control: Send + Sync + 'static {
         destination: &str,
     ) -> Result<Vec<views::DestinationActionRecord>, ControlError>;
 
+    /// How long messages are kept, of every interface.
+    async fn list_retention(&self) -> Result<views::Retentions, ControlError>;
+
+    /// Agrees to a retention that removes messages, and records it.
+    async fn confirm_retention(
+        &self,
+        confirm: ConfirmRetention,
+    ) -> Result<views::RetentionConfirmed, ControlError>;
+
     /// Takes no more messages and delivers what was accepted, or takes that back.
     async fn drain(&self, order: DrainOrder) -> Result<(), ControlError>;
 
@@ -186,6 +195,17 @@ pub enum LaneActionKind {
     Skip,
     /// It is tried now, in its place.
     Retry,
+}
+
+/// An operator agrees to what waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfirmRetention {
+    /// Whose messages.
+    pub interface: String,
+    /// Who agrees, for the record.
+    pub author: String,
+    /// Why, for the record.
+    pub reason: String,
 }
 
 /// What an operator asks for the engine as a whole.

@@ -3,6 +3,7 @@
 mod bulk;
 mod destination;
 mod edit;
+mod retention;
 
 use std::path::Path as FilePath;
 use std::sync::Arc;
@@ -70,6 +71,8 @@ pub(crate) fn router(
         .route("/api/v1/destinations/{interface}/{name}/state", get(destination::list_state))
         .route("/api/v1/destinations/{interface}/{name}/state/value", get(destination::get_state))
         .route("/api/v1/destinations/{interface}/{name}/state/remove", post(destination::remove_state))
+        .route("/api/v1/retention", get(retention::list))
+        .route("/api/v1/retention/{interface}/confirm", post(retention::confirm))
         .route("/api/v1/drain", post(drain).delete(cancel_drain))
         .route("/api/v1/backup", post(backup))
         .fallback(async || {
@@ -262,6 +265,15 @@ fn check_words(reason: &str, author: &str) -> Result<(), ApiError> {
     }
     let (reason_max, author_max) = (params::REASON_BYTES_MAX, params::AUTHOR_BYTES_MAX);
     Err(ApiError::invalid(format!("`reason` has at most {reason_max} bytes, `author` {author_max}")))
+}
+
+/// Without a body nothing is said.
+fn word(body: &[u8]) -> Result<params::Word, ApiError> {
+    let word: Option<params::Word> = match body {
+        [] => None,
+        given => serde_json::from_slice(given).map_err(|error| ApiError::invalid(error.to_string()))?,
+    };
+    Ok(word.unwrap_or_default())
 }
 
 fn author(given: String) -> String {

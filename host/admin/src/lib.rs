@@ -17,8 +17,9 @@ pub mod views;
 mod web;
 
 pub use control::{
-    Action, ActionKind, BulkAction, Control, ControlError, ControlErrorKind, DestinationAction,
-    DestinationActionKind, DrainOrder, Edit, Head, LaneAction, LaneActionKind, RemoveState,
+    Action, ActionKind, BulkAction, ConfirmRetention, Control, ControlError, ControlErrorKind,
+    DestinationAction, DestinationActionKind, DrainOrder, Edit, Head, LaneAction, LaneActionKind,
+    RemoveState,
 };
 pub use metrics::reference as metrics_reference;
 pub use openapi::document as openapi_document;

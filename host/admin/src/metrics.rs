@@ -85,6 +85,12 @@ metrics! {
     StoreLog = Gauge "store_log_bytes" [],
     /// Messages removed because they were old enough.
     Pruned = Counter "messages_pruned_total" [],
+    /// Interfaces whose messages are getting another retention.
+    RetentionChanging = Gauge "retention_changing" [],
+    /// Interfaces with a retention that waits for a confirmation.
+    RetentionUnconfirmed = Gauge "retention_unconfirmed" [],
+    /// Seconds that the clock is away from how messages age, until it is believed.
+    ClockOff = Gauge "retention_clock_off_seconds" [],
     /// Memory of the process.
     Resident = Gauge "process_resident_bytes" [],
     /// Bytes of message bodies in memory.
@@ -184,7 +190,7 @@ pub(crate) fn render(status: &Status) -> String {
 }
 
 fn render_engine(page: &mut Page, status: &Status) {
-    let Status { engine, intake, commits, store, memory, .. } = status;
+    let Status { engine, intake, commits, store, retention, memory, .. } = status;
     page.head(Metric::Build);
     page.line(Metric::Build, &[("version", &engine.version)], 1.0);
     page.single(Metric::Uptime, engine.uptime_s as f64);
@@ -205,6 +211,9 @@ fn render_engine(page: &mut Page, status: &Status) {
     }
     page.single(Metric::StoreLog, store.log_bytes as f64);
     page.single(Metric::Pruned, store.pruned as f64);
+    page.single(Metric::RetentionChanging, retention.changing as f64);
+    page.single(Metric::RetentionUnconfirmed, retention.unconfirmed as f64);
+    page.single(Metric::ClockOff, retention.clock_off_s as f64);
     if let Some(resident) = memory.resident_bytes {
         page.single(Metric::Resident, resident as f64);
     }

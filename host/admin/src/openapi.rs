@@ -277,6 +277,16 @@ const OPERATIONS: &[Operation] = &[
         ..NO_OPERATION
     },
     Operation {
+        path: "/api/v1/retention",
+        id: "listRetention",
+        summary: "How long messages are kept",
+        description: "Of every interface: what is configured, applied, changing and waiting, and what is kept \
+            beyond its window.",
+        answer: Answer::Json(schema!(views::Retentions)),
+        errors: &[500, 503],
+        ..NO_OPERATION
+    },
+    Operation {
         method: "post",
         path: "/api/v1/destinations/{interface}/{name}/state/remove",
         id: "removeState",
@@ -286,6 +296,16 @@ const OPERATIONS: &[Operation] = &[
         request: Some(schema!(params::RemoveState)),
         answer: Answer::Json(schema!(views::StateRemoved)),
         errors: &[404, 422, 500, 503],
+        ..NO_OPERATION
+    },
+    Operation {
+        path: "/api/v1/retention/{interface}/confirm",
+        id: "confirmRetention",
+        summary: "Agree to a retention that removes messages",
+        description: "Until then the one that keeps more counts.",
+        request: Some(schema!(params::Word)),
+        answer: Answer::Json(schema!(views::RetentionConfirmed)),
+        errors: &[404, 409, 422, 500, 503],
         ..NO_OPERATION
     },
     Operation {

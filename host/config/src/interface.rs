@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portway_model::Term;
+use portway_model::{Quarantined, Term, Tier};
 
 use serde_json::Value as Json;
 
@@ -23,8 +23,12 @@ group! {
         /// What messages are found by with `portway message list`: `key`, and names of attributes.
         /// Each costs an entry in an index for every message. If nothing is said: the key, and `hl7.control-id` of an `mllp` source.
         search: Option<Vec<SearchName>>;
-        /// Finished messages older than this are removed, instead of the store's own age.
-        keep: Option<Duration>, within(Duration::from_secs(60), Duration::from_secs(3_650 * 86_400));
+        /// How long finished messages are kept, if not as long as `store.retention` says.
+        /// A shorter one waits for `portway retention confirm`.
+        retention: Option<Tier>;
+        /// What becomes of quarantined messages that are as old.
+        /// `keep`: they stay until somebody decides. `purge`: they go with the rest.
+        quarantined: Quarantined = Quarantined::Keep;
         /// Where it receives from.
         source: Option<SourceSettings>;
         /// Where it delivers.
@@ -43,8 +47,9 @@ pub struct InterfaceSettings {
     pub dedupe_window: Option<Duration>,
     /// What its messages are found by: `key`, and names of attributes.
     pub search: Vec<String>,
-    /// None: the store's own age.
-    pub keep: Option<Duration>,
+    /// None: as the store says.
+    pub retention: Option<Tier>,
+    pub quarantined: Quarantined,
     /// None: only routes lead to it.
     pub source: Option<SourceSettings>,
     pub destinations: Vec<DestinationSettings>,
@@ -58,7 +63,8 @@ impl InterfaceSettings {
             durability: file.durability,
             dedupe_window: (!file.dedupe_window.is_zero()).then_some(file.dedupe_window),
             search: searchable(file.search, file.source.as_ref()),
-            keep: file.keep,
+            retention: file.retention,
+            quarantined: file.quarantined,
             source: file.source,
             destinations: file.destination,
         }

@@ -34,6 +34,7 @@ mod project;
 mod rate;
 mod reader;
 mod reference;
+mod retention;
 mod retry;
 mod routes;
 mod schema;

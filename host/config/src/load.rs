@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use portway_model::{Guarantee, code};
+use portway_model::{Guarantee, OnQuarantine, Quarantined, code};
 
 use crate::environments::read_environment;
 use crate::files::{check_files, read_text};
@@ -242,6 +242,12 @@ fn check_interface(interface: &InterfaceSettings, problems: &mut Vec<Problem>) {
             problems.push(Problem::new(name.place.clone(), code::NAME_TWICE, text).hint(hint));
         }
         names.insert(&name.value, &name.place);
+        let purges = interface.quarantined == Quarantined::Purge;
+        if purges && destination.on_quarantine == OnQuarantine::Hold {
+            let text = format!("destination `{}` holds lanes for what its interface purges", name.value);
+            let hint = "remove `quarantined = \"purge\"`, or `on_quarantine = \"hold\"`";
+            problems.push(Problem::new(name.place.clone(), code::BAD_VALUE, text).hint(hint));
+        }
         check_destination(destination, problems);
     }
 }

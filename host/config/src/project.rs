@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use portway_model::Retention;
+
 use crate::{
     AdminSettings, InterfaceSettings, LimitSettings, Name, PluginByPath, Problems, ProjectPath,
     StoreSettings, TraceSettings, ports, routes,
@@ -77,6 +79,14 @@ impl Project {
         let mut problems = routes::check(&self.interfaces, &known);
         problems.extend(ports::check(self));
         Problems::new(problems)
+    }
+
+    /// How long an interface of this project keeps its messages.
+    pub fn retention(&self, interface: &InterfaceSettings) -> Retention {
+        Retention {
+            tier: interface.retention.unwrap_or(self.store.retention),
+            quarantined: interface.quarantined,
+        }
     }
 
     pub fn interface(&self, name: &str) -> Option<&InterfaceSettings> {

@@ -11,6 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::place::SourceText;
 use crate::problem::suggest;
+use crate::retention::instead_of_keep;
 use crate::secret::Names;
 use crate::template::Mark;
 use crate::value::{Field, Value};
@@ -197,7 +198,12 @@ impl<'a> Reader<'a> {
             let span = key.span();
             let offset = if span.end > span.start { span.start } else { value.span().start };
             let text = format!("unknown key `{}`{of}", shorten(name));
-            self.report(offset, code::UNKNOWN_KEY, text, Some(suggest(name, known.iter().copied())));
+            let was_retention = name == "keep" && known.contains(&"retention");
+            let hint = match was_retention {
+                true => instead_of_keep(value.get_ref()),
+                false => suggest(name, known.iter().copied()),
+            };
+            self.report(offset, code::UNKNOWN_KEY, text, Some(hint));
         }
     }
 }

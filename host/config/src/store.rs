@@ -1,6 +1,6 @@
 //! Where messages are kept, and for how long.
 
-use std::time::Duration;
+use portway_model::Tier;
 
 use crate::{ByteSize, ProjectPath};
 
@@ -10,9 +10,9 @@ group! {
         /// The database file, on a local disk.
         /// Its folder is the engine's own: the control token and the cache of compiled plugins are there, too.
         path: ProjectPath = ProjectPath::relative("data/portway.db"), marked(Env);
-        /// Finished messages older than this are removed.
-        /// What is pending or quarantined stays.
-        keep: Duration = Duration::from_secs(30 * 86_400), within(Duration::from_secs(60), Duration::from_secs(3_650 * 86_400));
+        /// How long finished messages are kept: one, three or seven weeks. Interfaces can have their own.
+        /// What is pending stays. A shorter one waits for `portway retention confirm`.
+        retention: Tier = Tier::LONGEST;
         /// Below so much free disk, intake closes; deliveries go on.
         free_bytes_min: ByteSize = ByteSize::mb(256), within(ByteSize::mb(16), ByteSize::mb(1 << 20));
         /// Above so much write-ahead log, intake closes until it was written back.

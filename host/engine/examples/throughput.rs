@@ -15,13 +15,13 @@ use portway_engine::{
 };
 use portway_model::{
     Answer, Attributes, DestinationId, Draft, GroupId, Guarantee, InterfaceId, Key, Lane, MessageId,
-    OnQuarantine, Order, RetryPolicy, Tier, Timestamp,
+    OnQuarantine, Order, RetentionState, RetryPolicy, Timestamp,
 };
 use portway_store::{
-    ActionView, AttemptView, Claimed, DeliveryView, DestinationActionView, Durability, EngineView, LaneHead,
-    ListMessages, ListStateKeys, Maintenance, MessageOutcome, MessageView, News, OutputView, Page, Pending,
-    QueueView, Registered, ResultOutcome, Store, StoreError, StoredMessage, Tenure, Topology, WriteBatch,
-    WriteOutcome,
+    ActionView, AttemptView, Claimed, ConfirmRetention, DeliveryView, DestinationActionView, Durability,
+    EngineView, Expired, Expiry, LaneHead, ListMessages, ListStateKeys, Maintenance, MessageOutcome,
+    MessageView, MoveRetention, Moved, News, OutputView, Page, Pending, QueueView, Registered, ResultOutcome,
+    RetentionView, Store, StoreError, StoredMessage, Tenure, Topology, WriteBatch, WriteOutcome,
 };
 
 /// What a flush takes on a fast disk.
@@ -94,14 +94,18 @@ fn settings(destinations: u32) -> EngineSettings {
         id: InterfaceId(1),
         group: GroupId(1),
         name: "in".into(),
-        tier: Tier(0),
         durability: Durability::Strict,
         dedupe_window: None,
         search: vec!["key".to_owned()],
-        keep: Duration::from_secs(3_600),
         destinations: (1..=destinations).map(destination).collect(),
     };
-    EngineSettings { interfaces: vec![interface], limits: Limits::default(), pauses: Vec::new() }
+    EngineSettings {
+        interfaces: vec![interface],
+        limits: Limits::default(),
+        pauses: Vec::new(),
+        retentions: Vec::new(),
+        aged_to: None,
+    }
 }
 
 struct SystemClock(Instant);
@@ -289,14 +293,23 @@ impl Store for Counting {
         Ok(Vec::new())
     }
 
-    async fn prune(
+    async fn expire(&self, _expiry: &Expiry) -> Result<Expired, StoreError> {
+        Ok(Expired::default())
+    }
+
+    async fn move_retention(&self, _step: &MoveRetention) -> Result<Moved, StoreError> {
+        Ok(Moved { moved: 0, removed: 0, state: RetentionState::default() })
+    }
+
+    async fn confirm_retention(
         &self,
-        _interface: InterfaceId,
-        _before: Timestamp,
-        _now: Timestamp,
-        _limit: u32,
-    ) -> Result<u64, StoreError> {
-        Ok(0)
+        _confirm: &ConfirmRetention,
+    ) -> Result<Option<RetentionState>, StoreError> {
+        Ok(None)
+    }
+
+    async fn list_retention(&self, _age_now: Timestamp) -> Result<Vec<RetentionView>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn backup(&self, _target: &Path) -> Result<(), StoreError> {

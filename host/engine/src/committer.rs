@@ -445,7 +445,6 @@ mod tests {
         NewMessage {
             interface: portway_model::InterfaceId(1),
             group: portway_model::GroupId(1),
-            tier: portway_model::Tier(0),
             received_at: Timestamp(0),
             draft: portway_model::Draft {
                 body: bytes::Bytes::new(),

@@ -2,11 +2,12 @@
 //!
 //! No async, no clock, no IO, no chance but the seed: the shell and the simulation drive the same
 //! code. What a stored batch means is in `apply`, how the layout changes in `relayout`, whether it owns
-//! what it delivers in `ownership`.
+//! what it delivers in `ownership`, how old messages go in `retention`.
 
 mod apply;
 mod ownership;
 mod relayout;
+mod retention;
 
 use std::time::Duration;
 
@@ -34,6 +35,7 @@ use crate::handle::UnitMax;
 use crate::housekeeping::Housekeeping;
 use crate::intake::{Intake, Room, Seat};
 use crate::layout::Layout;
+use crate::retention::Retentions;
 use crate::settings::EngineSettings;
 use crate::status::{IntakeStatus, Status};
 use crate::time::{Moment, Now, SteadyClock};
@@ -55,6 +57,7 @@ pub struct Core {
     committer: Committer,
     dispatcher: Dispatcher,
     housekeeping: Housekeeping,
+    retentions: Retentions,
     gather: Gather,
     gate: Gate,
     relayout: Relayout,
@@ -67,6 +70,8 @@ pub struct Core {
     is_ready: bool,
     /// The intake was last said to be closed.
     told_closed: bool,
+    /// The wall clock was last said to be doubted.
+    told_doubt: bool,
     unspread: Option<Unspread>,
     out: Vec<Effect>,
 }
@@ -90,6 +95,8 @@ impl Core {
     /// `seed` must differ from that of every engine before on the same store. Without a tenure it owns
     /// nothing yet, and claims its groups.
     pub fn new(settings: EngineSettings, tenure: Option<Tenure>, seed: u64, now: Now) -> Self {
+        let retentions = Retentions::new(settings.retentions.clone());
+        let aged_to = settings.aged_to;
         let layout = Layout::new(settings);
         let mut clock = SteadyClock::new(now);
         let at = clock.moment(now);
@@ -103,8 +110,8 @@ impl Core {
             completer: Completer::new(layout.places_count(), layout.limits.unflushed_max),
             committer: Committer::new(seeds.next_u64()),
             dispatcher: Dispatcher::new(&layout, seeds.next_u64(), tenure),
-
-            housekeeping: Housekeeping::new(&layout, at.monotonic),
+            housekeeping: Housekeeping::new(layout.limits.prune_every, aged_to, &at),
+            retentions,
             gather: Gather::default(),
             phase: Phase::Running,
             closed: None,
@@ -112,6 +119,7 @@ impl Core {
             counts: IntakeCounts::default(),
             is_ready: false,
             told_closed: false,
+            told_doubt: false,
             unspread: None,
             out: Vec::new(),
             started: at.monotonic,
@@ -150,10 +158,12 @@ impl Core {
             Event::Claimed(answer) => self.claimed(answer),
             Event::News(news) => self.hear(&news),
             Event::ChangeLayout { ticket, change } => self.change_layout(ticket, change),
+            Event::ConfirmRetention { ticket, confirm } => self.confirm_retention(ticket, confirm),
             Event::Shutdown => {
                 if self.phase == Phase::Running {
                     self.phase = Phase::Stopping { since: self.at.monotonic };
                     self.refuse_relayout(&ActError::Stopped);
+                    self.refuse_confirmations(&ActError::Stopped);
                 }
             }
             Event::Wrote(answer) => {
@@ -165,15 +175,9 @@ impl Core {
                 self.after_write(after);
             }
             Event::Maintained(answer) => self.maintained(answer),
-            Event::Pruned(answer) => {
-                self.committer.release();
-                match answer {
-                    Err(error) if error.kind() == ErrorKind::Fatal => {
-                        self.end(Err(EngineError::Store(error)))
-                    }
-                    answer => self.housekeeping.pruned(answer.ok(), &self.at),
-                }
-            }
+            Event::Expired(answer) => self.expired(answer),
+            Event::Moved(answer) => self.moved(answer),
+            Event::RetentionConfirmed(answer) => self.retention_confirmed(answer),
             Event::Read { id, answer } => match answer {
                 Err(error) if error.kind() == ErrorKind::Fatal => self.end(Err(EngineError::Store(error))),
                 answer => {
@@ -198,6 +202,7 @@ impl Core {
         self.at = self.clock.moment(now);
         if self.phase != Phase::Ended {
             self.spread();
+            self.follow_age();
             self.lose_patience();
             self.follow_relayout();
             self.ask_for_groups();
@@ -228,7 +233,7 @@ impl Core {
             self.committer.pause_until(),
             self.committer.patience_until(),
             self.completer.flush_at(),
-            Some(self.housekeeping.wake_at()),
+            Some(self.housekeeping.wake_at(&self.retentions)),
             self.ownership.wake_at(),
             self.gathers_until(),
             stop_until,
@@ -271,8 +276,9 @@ impl Core {
                 refused: self.counts.refused.into_iter().filter(|(_, count)| *count > 0).collect(),
                 free_bytes: last.free_bytes,
                 log_bytes: last.log_bytes,
-                pruned: self.housekeeping.pruned,
+                pruned: self.housekeeping.expired + self.retentions.removed,
             },
+            retention: self.retention_status(),
             drain: self.drain.clone(),
             commits,
             memory: self.dispatcher.memory_status(),
@@ -405,6 +411,7 @@ impl Core {
             let why = ActError::Unavailable(text.to_owned());
             self.refuse_waiting(Vec::new(), &fate);
             self.refuse_relayout(&why);
+            self.refuse_confirmations(&why);
         }
     }
 
@@ -418,9 +425,8 @@ impl Core {
         }
         // A store that is away cannot be kept; one that is full needs it most.
         let can_keep = !self.committer.is_troubled() || self.closed.is_some();
-        if can_keep
-            && let Some(effect) = self.housekeeping.next(&self.layout, self.ownership.is_owner(), &self.at)
-        {
+        let is_owner = self.ownership.is_owner();
+        if can_keep && let Some(effect) = self.housekeeping.next(&mut self.retentions, is_owner, &self.at) {
             self.committer.borrow();
             self.out.push(effect);
             return;
@@ -433,6 +439,13 @@ impl Core {
         {
             self.committer.borrow();
             self.out.push(effect);
+            return;
+        }
+        if !self.committer.is_troubled()
+            && let Some(confirm) = self.retentions.next_confirmation()
+        {
+            self.committer.borrow();
+            self.out.push(Effect::ConfirmRetention(confirm));
             return;
         }
         let room = self.store_room();

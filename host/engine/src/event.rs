@@ -6,10 +6,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use portway_model::{DestinationId, Draft, GroupId, InterfaceId, Lane, MessageId, Timestamp, code};
+use portway_model::{
+    DestinationId, Draft, GroupId, InterfaceId, Lane, MessageId, RetentionState, Timestamp, code,
+};
 use portway_store::{
-    Action, ActionOutcome, Claimed, DestinationAction, LaneHead, Maintenance, News, Pending, Registered,
-    Store, StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
+    Action, ActionOutcome, Claimed, ConfirmRetention, DestinationAction, Expired, Expiry, LaneHead,
+    Maintenance, MoveRetention, Moved, News, Pending, Registered, Store, StoreError, StoredMessage, Topology,
+    WriteBatch, WriteOutcome,
 };
 
 use crate::drain::DrainOrder;
@@ -105,6 +108,11 @@ pub enum Event {
         ticket: Ticket,
         change: LayoutChange,
     },
+    /// Answered by [`Effect::RetentionConfirmed`].
+    ConfirmRetention {
+        ticket: Ticket,
+        confirm: ConfirmRetention,
+    },
     Shutdown,
     Claimed(Result<Claimed, StoreError>),
     News(News),
@@ -112,7 +120,9 @@ pub enum Event {
     Wrote(Result<WriteOutcome, StoreError>),
     Found(Result<Option<WriteOutcome>, StoreError>),
     Maintained(Result<Maintenance, StoreError>),
-    Pruned(Result<u64, StoreError>),
+    Expired(Result<Expired, StoreError>),
+    Moved(Result<Moved, StoreError>),
+    RetentionConfirmed(Result<Option<RetentionState>, StoreError>),
     Read {
         id: ReadId,
         answer: Result<ReadAnswer, StoreError>,
@@ -124,8 +134,8 @@ pub enum Event {
     Closed(Result<(), StoreError>),
 }
 
-/// What is to be done. Of writing, finding, registering, maintaining and pruning at most one is in hand
-/// at a time.
+/// What is to be done. Of writing, finding, registering, maintaining and what is done with old messages at
+/// most one is in hand at a time.
 #[derive(Debug)]
 pub enum Effect {
     Write(WriteBatch),
@@ -137,12 +147,11 @@ pub enum Effect {
     Maintain {
         free_wait: Duration,
     },
-    Prune {
-        interface: InterfaceId,
-        before: Timestamp,
-        now: Timestamp,
-        limit: u32,
-    },
+    Expire(Expiry),
+    /// Answered by [`Event::Moved`].
+    MoveRetention(MoveRetention),
+    /// Answered by [`Event::RetentionConfirmed`].
+    ConfirmRetention(ConfirmRetention),
     Read {
         id: ReadId,
         read: Read,
@@ -162,6 +171,11 @@ pub enum Effect {
     Registered {
         ticket: Ticket,
         answer: Result<Registered, ActError>,
+    },
+    /// None: nothing waits for a confirmation.
+    RetentionConfirmed {
+        ticket: Ticket,
+        answer: Result<Option<RetentionState>, ActError>,
     },
     /// Destinations that went or began anew with a change of the layout have nothing of before in
     /// hand any more, and everything that became of it is stored.

@@ -4,6 +4,8 @@
 use portway_model::{DestinationId, Epoch, Failure, MessageId};
 use portway_store::Pause;
 
+use crate::age::ClockDoubt;
+
 /// See the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
@@ -45,6 +47,11 @@ pub enum Fact {
     },
     /// Others may run them: it begins nothing new.
     OwnsNoLonger,
+    /// Messages do not age as the clock says.
+    ClockDoubted {
+        doubt: ClockDoubt,
+    },
+    ClockBelieved,
 }
 
 /// A destination as people call it.
@@ -86,6 +93,16 @@ impl Fact {
                     "the store does not know this engine as the owner any more: it stores messages and delivers none"
                 );
             }
+            Fact::ClockDoubted { doubt } => {
+                let direction = if doubt.is_ahead { "ahead of" } else { "behind" };
+                let (off_s, after_s) = (doubt.off.as_secs(), doubt.after.as_secs());
+                tracing::warn!(
+                    off_s,
+                    after_s,
+                    "the clock is {direction} the age of messages: they age as time passes until it is believed"
+                );
+            }
+            Fact::ClockBelieved => tracing::info!("messages age as the clock says again"),
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use portway_model::{DestinationId, Draft, InterfaceId, Timestamp, code};
+use portway_model::{DestinationId, Draft, InterfaceId, RetentionState, Timestamp, code};
 use portway_store::{
-    Action, ActionKind, ActionOutcome, DeliveryView, DestinationAction, Registered, Store, StoreError,
-    Topology,
+    Action, ActionKind, ActionOutcome, ConfirmRetention, DeliveryView, DestinationAction, Registered, Store,
+    StoreError, Topology,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -45,6 +45,10 @@ pub(crate) enum Request {
         change: LayoutChange,
         reply: oneshot::Sender<Result<ActionOutcome, ActError>>,
         settled: oneshot::Sender<()>,
+    },
+    ConfirmRetention {
+        confirm: ConfirmRetention,
+        reply: oneshot::Sender<Result<Option<RetentionState>, ActError>>,
     },
     Status(oneshot::Sender<Status>),
     Shutdown,
@@ -237,6 +241,21 @@ impl EngineHandle {
         self.requests.send(request).await.map_err(|_| ActError::Stopped)?;
         answer.await.map_err(|_| ActError::Stopped)??;
         Ok(Settling(settling))
+    }
+
+    /// Agrees to a retention that removes messages, as an operator; recorded when this returns. The
+    /// retention as it is then; none: nothing waits for a confirmation.
+    pub async fn confirm_retention(
+        &self,
+        interface: InterfaceId,
+        author: String,
+        reason: String,
+    ) -> Result<Option<RetentionState>, ActError> {
+        let (reply, answer) = oneshot::channel();
+        let confirm = ConfirmRetention { interface, now: self.clock.now(), author, reason };
+        let request = Request::ConfirmRetention { confirm, reply };
+        self.requests.send(request).await.map_err(|_| ActError::Stopped)?;
+        answer.await.map_err(|_| ActError::Stopped)?
     }
 
     /// Returns when everything that can be delivered is, and the process was asked to stop then; not

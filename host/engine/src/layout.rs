@@ -228,7 +228,6 @@ impl Layout {
         Some(NewMessage {
             interface: settings.id,
             group: settings.group,
-            tier: settings.tier,
             received_at,
             terms: Term::of_message(&settings.search, draft.key.as_ref(), &draft.attributes),
             dedupe: settings.dedupe_window.filter(|_| draft.dedupe.is_some()).map(DedupeWindow),
@@ -271,9 +270,8 @@ impl Layout {
 
 #[cfg(test)]
 mod tests {
+    use portway_model::{GroupId, Guarantee, Order, RetryPolicy};
     use std::time::Duration;
-
-    use portway_model::{Guarantee, Order, RetryPolicy, Tier};
 
     use super::*;
 
@@ -297,18 +295,22 @@ mod tests {
             id: InterfaceId(id),
             group: GroupId(id),
             name: format!("in-{id}"),
-            tier: Tier(0),
             durability: Durability::Strict,
             dedupe_window: None,
             search: Vec::new(),
-            keep: Duration::from_secs(60),
             destinations: destinations.iter().map(|(id, run_max)| destination(*id, *run_max)).collect(),
         }
     }
 
     fn layout() -> Layout {
         let interfaces = vec![interface(1, &[(11, 1), (12, 1)]), interface(2, &[(21, 1)])];
-        Layout::new(EngineSettings { interfaces, limits: Limits::default(), pauses: Vec::new() })
+        Layout::new(EngineSettings {
+            interfaces,
+            limits: Limits::default(),
+            pauses: Vec::new(),
+            retentions: Vec::new(),
+            aged_to: None,
+        })
     }
 
     fn change(interfaces: Vec<InterfaceSettings>, removed: &[u32]) -> LayoutChange {

@@ -4,6 +4,7 @@
 //! clock. It must not know SQL, WebAssembly or sockets: storage is the port of `store`,
 //! delivery and time are the traits of [`ports`].
 
+mod age;
 mod committer;
 mod completer;
 mod core;
@@ -20,12 +21,14 @@ mod inbox;
 mod intake;
 mod layout;
 pub mod ports;
+mod retention;
 pub mod settings;
 mod shell;
 pub mod status;
 mod time;
 
 pub use crate::core::Core;
+pub use age::ClockDoubt;
 pub use drain::{AfterDrain, DrainOrder, DrainStatus};
 pub use event::{
     ActError, Edit, Effect, EngineError, Event, Read, ReadAnswer, ReadId, RunId, Submission, Ticket, Unit,

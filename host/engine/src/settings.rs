@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use portway_model::{
-    DestinationId, GroupId, Guarantee, InterfaceId, OnQuarantine, Order, RateLimit, RetryPolicy, Tier,
+    DestinationId, GroupId, Guarantee, InterfaceId, OnQuarantine, Order, RateLimit, RetentionState,
+    RetryPolicy, Timestamp,
 };
 use portway_store::{Durability, Pause};
 
@@ -15,6 +16,10 @@ pub struct EngineSettings {
     pub limits: Limits,
     /// Destinations that were paused before and not resumed since.
     pub pauses: Vec<(DestinationId, Pause)>,
+    /// The retention of every interface that ever was.
+    pub retentions: Vec<(InterfaceId, RetentionState)>,
+    /// How far messages have grown old; none: nobody knows.
+    pub aged_to: Option<Timestamp>,
 }
 
 /// What is different from now on. What it does not name goes on as it is.
@@ -37,14 +42,11 @@ pub struct InterfaceSettings {
     pub id: InterfaceId,
     pub group: GroupId,
     pub name: String,
-    pub tier: Tier,
     pub durability: Durability,
     /// How long a dedupe key is remembered; none: not looked up.
     pub dedupe_window: Option<Duration>,
     /// What its messages are found by: `key`, and names of attributes.
     pub search: Vec<String>,
-    /// Finished messages older than this are removed.
-    pub keep: Duration,
     pub destinations: Vec<DestinationSettings>,
 }
 
@@ -84,7 +86,7 @@ pub struct Limits {
     pub runs_max: usize,
     /// Results of a destination that are not flushed yet; beyond it its sends wait.
     pub unflushed_max: usize,
-    /// Pause between passes of pruning; zero: never.
+    /// Pause between passes that remove old messages; zero: never.
     pub prune_every: Duration,
 }
 

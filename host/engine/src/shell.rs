@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use portway_model::{Failure, Guarantee, Later, code};
+use portway_model::{Failure, Guarantee, Later, RetentionState, code};
 use portway_store::{ActionOutcome, Registered, Store, Tenure};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -54,6 +54,7 @@ pub struct EngineTask {
     submits: HashMap<Ticket, oneshot::Sender<Vec<Fate>>>,
     acts: HashMap<Ticket, oneshot::Sender<Result<ActionOutcome, ActError>>>,
     registrations: HashMap<Ticket, oneshot::Sender<Result<Registered, ActError>>>,
+    confirmations: HashMap<Ticket, oneshot::Sender<Result<Option<RetentionState>, ActError>>>,
     settles: HashMap<Ticket, oneshot::Sender<()>>,
     tickets: u64,
 }
@@ -87,6 +88,7 @@ impl Engine {
             submits: HashMap::new(),
             acts: HashMap::new(),
             registrations: HashMap::new(),
+            confirmations: HashMap::new(),
             settles: HashMap::new(),
             tickets: 0,
         };
@@ -208,6 +210,10 @@ impl EngineTask {
                 self.settles.insert(ticket, settled);
                 Event::ChangeLayout { ticket, change }
             }
+            Request::ConfirmRetention { confirm, reply } => {
+                self.confirmations.insert(ticket, reply);
+                Event::ConfirmRetention { ticket, confirm }
+            }
             Request::Status(reply) => {
                 // Who asked may have gone.
                 let _ = reply.send(self.core.status());
@@ -238,8 +244,12 @@ impl EngineTask {
             Effect::Maintain { free_wait } => {
                 self.call(async move { Event::Maintained(store.maintain(free_wait).await) });
             }
-            Effect::Prune { interface, before, now, limit } => {
-                self.call(async move { Event::Pruned(store.prune(interface, before, now, limit).await) });
+            Effect::Expire(expiry) => self.call(async move { Event::Expired(store.expire(&expiry).await) }),
+            Effect::MoveRetention(step) => {
+                self.call(async move { Event::Moved(store.move_retention(&step).await) });
+            }
+            Effect::ConfirmRetention(confirm) => {
+                self.call(async move { Event::RetentionConfirmed(store.confirm_retention(&confirm).await) })
             }
             Effect::Read { id, read } => {
                 self.call(async move { Event::Read { id, answer: read.run(&*store).await } });
@@ -267,6 +277,11 @@ impl EngineTask {
             }
             Effect::Registered { ticket, answer } => {
                 if let Some(reply) = self.registrations.remove(&ticket) {
+                    let _ = reply.send(answer);
+                }
+            }
+            Effect::RetentionConfirmed { ticket, answer } => {
+                if let Some(reply) = self.confirmations.remove(&ticket) {
                     let _ = reply.send(answer);
                 }
             }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use portway_model::{AttemptNo, DestinationId, Epoch, Failure, Lane, MessageId, RateLimit, Timestamp};
 use portway_store::{Owner, Pause};
 
+use crate::age::ClockDoubt;
 use crate::drain::DrainStatus;
 
 /// Everything at one moment.
@@ -14,6 +15,7 @@ pub struct Status {
     pub ready: bool,
     pub ownership: OwnershipStatus,
     pub intake: IntakeStatus,
+    pub retention: RetentionStatus,
     /// None: messages are taken and delivered as usual.
     pub drain: Option<DrainStatus>,
     pub commits: CommitStatus,
@@ -58,6 +60,21 @@ pub struct IntakeStatus {
     pub log_bytes: u64,
     /// Messages removed because they were old enough.
     pub pruned: u64,
+}
+
+/// How old messages fare.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RetentionStatus {
+    /// By which messages are old.
+    pub age_now: Timestamp,
+    /// Why they do not age as the clock says.
+    pub doubt: Option<ClockDoubt>,
+    /// Interfaces whose messages are getting another retention.
+    pub changing: usize,
+    /// Interfaces with a retention that waits for a confirmation.
+    pub unconfirmed: usize,
+    /// Messages that got another retention.
+    pub moved: u64,
 }
 
 /// What commits cost.

@@ -22,8 +22,6 @@ pub(crate) struct Moment {
     pub wall: Timestamp,
     /// Wall time that follows the clock forward and the monotonic time always.
     pub steady: Timestamp,
-    /// Wall time at the start plus what passed since: knows no step at all.
-    pub elapsed: Timestamp,
     pub monotonic: Duration,
 }
 
@@ -42,13 +40,12 @@ impl Moment {
 /// Makes a [`Moment`] of each [`Now`].
 #[derive(Debug)]
 pub(crate) struct SteadyClock {
-    start: Now,
     last: Now,
 }
 
 impl SteadyClock {
     pub fn new(now: Now) -> Self {
-        SteadyClock { start: now, last: now }
+        SteadyClock { last: now }
     }
 
     pub fn moment(&mut self, now: Now) -> Moment {
@@ -60,8 +57,7 @@ impl SteadyClock {
             self.last = Now { wall: now.wall, monotonic };
         }
         let steady = self.last.wall;
-        let elapsed = self.start.wall + monotonic.saturating_sub(self.start.monotonic);
-        Moment { wall: now.wall, steady, elapsed, monotonic }
+        Moment { wall: now.wall, steady, monotonic }
     }
 }
 

@@ -212,6 +212,8 @@ codes! {
     NO_BODY = "no-body";
     /// Nothing that was given to a sender was kept.
     NO_OUTPUT = "no-output";
+    /// No retention of the interface waits for a confirmation.
+    NOTHING_TO_CONFIRM = "nothing-to-confirm";
     /// No interface has this name.
     NO_INTERFACE = "no-interface";
     /// The interface has no destination of this name.

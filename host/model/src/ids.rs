@@ -55,10 +55,6 @@ number!(
     /// How often an operator started a delivery anew; the first is 0.
     Round, u32
 );
-number!(
-    /// Retention tier a message belongs to; the store maps it to an age.
-    Tier, u8
-);
 
 impl MessageId {
     /// Before every message.

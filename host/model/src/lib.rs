@@ -13,6 +13,7 @@ pub mod lane;
 pub mod message;
 pub mod outcome;
 pub mod rate;
+pub mod retention;
 pub mod retry;
 pub mod saved;
 pub mod state;
@@ -23,11 +24,14 @@ pub use attributes::Attributes;
 pub use cost::Cost;
 pub use delivery::{DeliveryState, MessageStatus};
 pub use guarantee::Guarantee;
-pub use ids::{AttemptNo, DestinationId, Epoch, GroupId, InterfaceId, MessageId, Round, Tier};
+pub use ids::{AttemptNo, DestinationId, Epoch, GroupId, InterfaceId, MessageId, Round};
 pub use lane::{Lane, Order};
 pub use message::{Draft, Envelope, Key};
 pub use outcome::{Answer, Failure, Later, Output, SendVerdict, TransformVerdict, Trouble};
 pub use rate::{OverRate, Per, Rate, RateLimit};
+pub use retention::{
+    Confirmation, Quarantined, Retention, RetentionChange, RetentionState, Tier, WaitingRetention,
+};
 pub use retry::{Next, OnQuarantine, RetryPolicy};
 pub use saved::{SavedBody, SavedOutput};
 pub use state::StateWrite;

@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use portway_config::{Draft, Environment};
 
 use crate::commands::{
-    backup, bench, destination, dev, drain, explain, r#gen, gen_docs, init, lane, message, resume, run,
-    schema, secrets, sink, state, status, test, try_message, validate,
+    backup, bench, destination, dev, drain, explain, r#gen, gen_docs, init, lane, message, resume, retention,
+    run, schema, secrets, sink, state, status, test, try_message, validate,
 };
 use crate::output::Format;
 
@@ -48,6 +48,7 @@ pub enum Command {
     State(state::Args),
     Resume(resume::Args),
     Drain(drain::Args),
+    Retention(retention::Args),
     Backup(backup::Args),
     Explain(explain::Args),
     Gen(r#gen::Args),

@@ -277,6 +277,19 @@ impl Client {
         self.get(&format!("{}/actions", slot.path())).await
     }
 
+    pub async fn list_retention(&self) -> Result<views::Retentions, ClientError> {
+        self.get("/api/v1/retention").await
+    }
+
+    pub async fn confirm_retention(
+        &self,
+        interface: &str,
+        word: &params::Word,
+    ) -> Result<views::RetentionConfirmed, ClientError> {
+        let name: String = url::form_urlencoded::byte_serialize(interface.as_bytes()).collect();
+        self.post(&format!("/api/v1/retention/{name}/confirm"), word).await
+    }
+
     pub async fn drain(&self, drain: &params::Drain) -> Result<views::Draining, ClientError> {
         self.post("/api/v1/drain", drain).await
     }

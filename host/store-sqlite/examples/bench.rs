@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use portway_model::{
     Answer, AttemptNo, Attributes, DestinationId, Draft, Epoch, GroupId, InterfaceId, Key, Lane, MessageId,
-    Order, Round, Tier, Timestamp,
+    Order, Round, Timestamp,
 };
 use portway_store::{
     Attempted, DedupeWindow, DeliveryResult, Durability, NewDelivery, NewMessage, Registration, Settled,
@@ -89,8 +89,13 @@ async fn start(folder: &str) -> Outcome {
     let path = fresh(folder, "start.db")?;
     let settings = SqliteSettings { free_floor_bytes: 0, ..SqliteSettings::new(&path) };
     let store = SqliteStore::open(settings.clone()).await?;
-    let registration = |n| Registration { name: format!("interface-{n}"), destinations: vec!["to".into()] };
-    let topology = Topology { interfaces: (1..=DESTINATIONS).map(registration).collect() };
+    let registration = |n| Registration {
+        name: format!("interface-{n}"),
+        destinations: vec!["to".into()],
+        ..Registration::default()
+    };
+    let interfaces = (1..=DESTINATIONS).map(registration).collect();
+    let topology = Topology { interfaces, ..Topology::default() };
     store.register(&topology).await?;
     let body = Bytes::from(vec![b'x'; 200]);
     for mark in 0..500_u64 {
@@ -147,7 +152,8 @@ async fn run(folder: &str, case: Case) -> Outcome {
     let store =
         SqliteStore::open(SqliteSettings { free_floor_bytes: 0, ..SqliteSettings::new(&path) }).await?;
     let destinations = (1..=case.destinations).map(|n| format!("to-{n}")).collect();
-    store.register(&Topology { interfaces: vec![Registration { name: "lab".into(), destinations }] }).await?;
+    let interface = Registration { name: "lab".into(), destinations, ..Registration::default() };
+    store.register(&Topology { interfaces: vec![interface], ..Topology::default() }).await?;
     let body = Bytes::from(vec![b'x'; case.body_bytes]);
 
     let messages = (30_000 / u64::from(case.destinations)).min(case.batch * 1500).max(case.batch);
@@ -212,7 +218,6 @@ fn message(case: Case, n: u64, body: &Bytes) -> NewMessage {
     NewMessage {
         interface: InterfaceId(1),
         group: GroupId(1),
-        tier: Tier(0),
         received_at: Timestamp(1_700_000_000_000 + n),
         draft: Draft {
             body: body.clone(),

@@ -12,6 +12,7 @@ mod delivery;
 mod destination;
 mod disk;
 mod error;
+mod expiry;
 mod lock;
 mod maintenance;
 mod message;

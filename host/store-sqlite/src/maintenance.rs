@@ -129,15 +129,15 @@ impl Room {
         let until = Instant::now() + wait;
         let moved = self.move_log(writer, wait).await;
         let cannot_grow = moved.as_ref().is_err_and(|error| error.kind() == ErrorKind::Full);
-        match moved {
+        let goes_on = match moved {
             Ok(()) => give_back(writer, until).await?,
             // The main file cannot grow: that is what is to be told.
-            Err(_) if cannot_grow => {}
+            Err(_) if cannot_grow => false,
             Err(error) => return Err(error),
-        }
+        };
         let log = writer.run(|writer| Ok(writer.log)).await?;
         let full = cannot_grow || self.check(&log).is_err();
-        Ok(Maintenance { full, free_bytes: self.free_bytes(), log_bytes: log.left() })
+        Ok(Maintenance { full, free_bytes: self.free_bytes(), log_bytes: log.left(), goes_on })
     }
 
     async fn move_log(&self, writer: &WriterThreads, wait: Duration) -> Result<(), StoreError> {
@@ -176,14 +176,14 @@ impl Room {
     }
 }
 
-/// Gives free pages back to the disk, while there is time.
-async fn give_back(writer: &WriterThreads, until: Instant) -> Result<(), StoreError> {
+/// Gives free pages back to the disk, while there is time; whether there are more.
+async fn give_back(writer: &WriterThreads, until: Instant) -> Result<bool, StoreError> {
     while Instant::now() < until {
         if !writer.run(give_back_some).await? {
-            break;
+            return Ok(false);
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Whether there were too many free pages.
@@ -196,8 +196,10 @@ fn give_back_some(writer: &mut Writer) -> Result<bool, StoreError> {
     }
     // Each row it answers is a page given back.
     connection.pragma(None, "incremental_vacuum", GIVEN_BACK, |_| Ok(())).map_err(error)?;
+    let left: i64 = connection.query_row("PRAGMA freelist_count", [], |row| row.get(0)).map_err(error)?;
     writer.log.written += u64::from(GIVEN_BACK) * 4096;
-    Ok(true)
+    // A file that was not made to shrink gives nothing back: its free pages are used again.
+    Ok(left < free)
 }
 
 /// A move that is done.

@@ -7,6 +7,7 @@ use rusqlite::{Connection, params};
 use crate::body::Ahead;
 use crate::dedupe;
 use crate::number::{given, stored};
+use crate::retention::Tiers;
 use crate::term;
 
 /// What becomes of a message.
@@ -63,16 +64,16 @@ impl Numbered<'_> {
 pub(crate) fn insert(
     connection: &Connection,
     messages: &[NewMessage],
+    (tiers, now): (&Tiers, Timestamp),
     ahead: &mut Ahead<'_>,
     last_id: &mut i64,
-    now: Timestamp,
 ) -> rusqlite::Result<Vec<MessageOutcome>> {
     let mut numbered = Vec::with_capacity(messages.len());
     for new in messages {
         *last_id += 1;
         numbered.push(Numbered { id: *last_id, new, seen: dedupe::look_up(connection, new, *last_id, now)? });
     }
-    insert_messages(connection, &numbered, ahead, now)?;
+    insert_messages(connection, &numbered, ahead, (tiers, now))?;
     record_edits(connection, &numbered, now)?;
     insert_deliveries(connection, &numbered, now)?;
     Ok(numbered.iter().map(Numbered::outcome).collect())
@@ -88,7 +89,7 @@ fn insert_messages(
     connection: &Connection,
     messages: &[Numbered<'_>],
     ahead: &mut Ahead<'_>,
-    now: Timestamp,
+    (tiers, now): (&Tiers, Timestamp),
 ) -> rusqlite::Result<()> {
     let mut insert_message = connection.prepare_cached(INSERT_MESSAGE)?;
     let mut insert_body = connection.prepare_cached(INSERT_BODY)?;
@@ -104,7 +105,7 @@ fn insert_messages(
             stored(new.body().len() as u64),
             body_id.map(|body_id| body_id.0),
             new.group.0,
-            new.tier.0,
+            tiers.of(new.interface).number(),
             stored(new.received_at.0),
             new.draft.occurred_at.map(|at| stored(at.0)),
             new.draft.key.as_ref().map(|key| key.as_str()),

@@ -6,6 +6,8 @@ use portway_model::{DestinationId, InterfaceId};
 use portway_store::{Numbers, Registered, Topology};
 use rusqlite::{Connection, params};
 
+use crate::retention;
+
 /// Every name that ever had a number.
 struct Known {
     interfaces: HashMap<String, u32>,
@@ -18,16 +20,21 @@ const STORE: &str = "SELECT store FROM last_write";
 pub(crate) fn register(connection: &Connection, topology: &Topology) -> rusqlite::Result<Registered> {
     let mut known = Known::read(connection)?;
     let mut interfaces = Vec::with_capacity(topology.interfaces.len());
+    let mut wanted = Vec::with_capacity(topology.interfaces.len());
     for registration in &topology.interfaces {
         let interface = known.interface(connection, &registration.name)?;
         let mut destinations = Vec::with_capacity(registration.destinations.len());
         for name in &registration.destinations {
             destinations.push(known.destination(connection, interface, name)?);
         }
+        wanted.push((interface, registration.retention));
         interfaces.push((interface, destinations));
     }
+    retention::want(connection, &wanted, topology.now)?;
     let store = connection.query_row(STORE, [], |row| row.get(0))?;
-    Ok(Registered { interfaces, store, pauses: Vec::new() })
+    let retentions = retention::states(connection)?;
+    let aged_to = retention::aged_to(connection)?;
+    Ok(Registered { interfaces, store, pauses: Vec::new(), retentions, aged_to })
 }
 
 /// All numbers ever given, for what is refused.

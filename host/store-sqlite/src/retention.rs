@@ -1,107 +1,245 @@
-//! Removing old messages, a few at a time.
+//! The retention of each interface as it was applied, the change that runs, and what waits.
+//!
+//! A message has no tier of its own here: how old it may become is decided by its interface, and
+//! nothing has to be moved. A longer retention is in force with the change; a change to a shorter one
+//! is over when what is too old for it is gone, which `expiry` removes.
 
 use std::collections::HashMap;
 
-use portway_model::{InterfaceId, MessageStatus, Timestamp};
-use rusqlite::{Connection, params};
+use portway_model::{
+    InterfaceId, Quarantined, Retention, RetentionChange, RetentionState, Tier, Timestamp, WaitingRetention,
+};
+use portway_store::{
+    ConfirmRetention, Counted, KeptBeyond, MoveRetention, Moved, RetentionConfirmed, RetentionView,
+    StoreError,
+};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use crate::number::stored;
-use crate::term;
+use crate::error::failed;
+use crate::expiry::{self, LOOKED_AT_MAX, Old, REMOVED_MAX};
+use crate::number::{self, stored};
+use crate::query::{int, maybe_int, rows, text};
 
-/// Messages removed in one transaction; the writer is free in between.
-pub(crate) const REMOVED_MAX: u32 = 256;
-/// Transactions one call makes at most.
-pub(crate) const PASSES_MAX: usize = 64;
-/// Messages looked at in one transaction.
-const LOOKED_AT_MAX: i64 = 4096;
+/// What new messages of each interface get.
+#[derive(Clone, Default)]
+pub(crate) struct Tiers(HashMap<InterfaceId, Tier>);
 
-/// How far each interface was looked through, from its oldest message on. What is old and still
-/// pending is not looked at again in every pass.
-#[derive(Default)]
-pub(crate) struct Passes {
-    after: HashMap<InterfaceId, i64>,
-}
-
-impl Passes {
-    pub(crate) fn after(&self, interface: InterfaceId) -> i64 {
-        self.after.get(&interface).copied().unwrap_or(0)
+impl Tiers {
+    pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Tiers> {
+        let tiers = in_force(connection)?.into_iter();
+        Ok(Tiers(tiers.map(|(interface, retention)| (interface, retention.tier)).collect()))
     }
 
-    /// Goes on after what was seen; at the end of a pass the next begins with the oldest again.
-    pub(crate) fn set(&mut self, interface: InterfaceId, seen_to: Option<i64>) {
-        match seen_to {
-            Some(id) => self.after.insert(interface, id),
-            None => self.after.remove(&interface),
-        };
+    pub(crate) fn of(&self, interface: InterfaceId) -> Tier {
+        self.0.get(&interface).copied().unwrap_or(Tier::LONGEST)
+    }
+
+    /// A change began or ended.
+    pub(crate) fn set(&mut self, interface: InterfaceId, state: &RetentionState) {
+        self.0.insert(interface, state.in_force().tier);
     }
 }
 
-/// What one transaction did.
-pub(crate) struct Pruned {
-    pub(crate) messages: u64,
-    /// The last message that was looked at. None: there is nothing more to remove.
-    pub(crate) seen_to: Option<i64>,
+const READ: &str = "SELECT interface_id, tier, quarantined, change_tier, change_quarantined, change_since,
+    waiting_tier, waiting_quarantined, waiting_since, waiting_confirmed FROM retention";
+const SAVE: &str = "INSERT INTO retention (interface_id, tier, quarantined, change_tier, change_quarantined,
+        change_since, waiting_tier, waiting_quarantined, waiting_since, waiting_confirmed)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET tier = excluded.tier, quarantined = excluded.quarantined,
+        change_tier = excluded.change_tier, change_quarantined = excluded.change_quarantined,
+        change_since = excluded.change_since, waiting_tier = excluded.waiting_tier,
+        waiting_quarantined = excluded.waiting_quarantined, waiting_since = excluded.waiting_since,
+        waiting_confirmed = excluded.waiting_confirmed";
+
+/// Every interface with its state, by number.
+pub(crate) fn states(connection: &Connection) -> rusqlite::Result<Vec<(InterfaceId, RetentionState)>> {
+    let mut read = connection.prepare_cached(&format!("{READ} ORDER BY interface_id"))?;
+    read.query_map([], |row| Ok((InterfaceId(row.get(0)?), state(row)?)))?.collect()
 }
 
-const LOOK: &str = "SELECT id, status, stored_at FROM messages INDEXED BY messages_by_interface
-    WHERE interface_id = ? AND id > ? ORDER BY id LIMIT ?";
+/// What decides which messages of each interface are old, by number.
+pub(crate) fn in_force(connection: &Connection) -> rusqlite::Result<Vec<(InterfaceId, Retention)>> {
+    Ok(states(connection)?.into_iter().map(|(interface, state)| (interface, state.in_force())).collect())
+}
 
-/// Removes at most `limit` messages of an interface that are done and older than `before`, inside the
-/// transaction that is open.
-pub(crate) fn prune(
+fn state_of(connection: &Connection, interface: InterfaceId) -> rusqlite::Result<Option<RetentionState>> {
+    let mut read = connection.prepare_cached(&format!("{READ} WHERE interface_id = ?"))?;
+    read.query_row([interface.0], state).optional()
+}
+
+fn state(row: &Row<'_>) -> rusqlite::Result<RetentionState> {
+    let change = match maybe_retention(row, 3)? {
+        Some(to) => Some(RetentionChange { to, since: time(row, 5)? }),
+        None => None,
+    };
+    let waiting = match maybe_retention(row, 6)? {
+        Some(to) => Some(WaitingRetention { to, since: time(row, 8)?, is_confirmed: row.get(9)? }),
+        None => None,
+    };
+    Ok(RetentionState { applied: maybe_retention(row, 1)?.unwrap_or_default(), change, waiting })
+}
+
+/// What a newer binary wrote and this one does not know keeps the most.
+fn maybe_retention(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Retention>> {
+    let tier: Option<u8> = row.get(column)?;
+    let quarantined: Option<u8> = row.get(column + 1)?;
+    Ok(tier.map(|tier| Retention {
+        tier: Tier::from_number(tier).unwrap_or(Tier::LONGEST),
+        quarantined: quarantined.and_then(Quarantined::from_number).unwrap_or_default(),
+    }))
+}
+
+fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
+    let at: i64 = row.get(column)?;
+    Ok(Timestamp(u64::try_from(at).unwrap_or(0)))
+}
+
+fn save(connection: &Connection, interface: InterfaceId, state: &RetentionState) -> rusqlite::Result<()> {
+    let number = |retention: Retention| (retention.tier.number(), retention.quarantined.number());
+    let (tier, quarantined) = number(state.applied);
+    let change = state.change.map(|change| (number(change.to), stored(change.since.0)));
+    let waiting = state.waiting.map(|waiting| (number(waiting.to), stored(waiting.since.0)));
+    connection
+        .prepare_cached(SAVE)?
+        .execute(params![
+            interface.0,
+            tier,
+            quarantined,
+            change.map(|((tier, _), _)| tier),
+            change.map(|((_, quarantined), _)| quarantined),
+            change.map(|(_, since)| since),
+            waiting.map(|((tier, _), _)| tier),
+            waiting.map(|((_, quarantined), _)| quarantined),
+            waiting.map(|(_, since)| since),
+            state.waiting.map(|waiting| waiting.is_confirmed),
+        ])
+        .map(drop)
+}
+
+/// What a project wants, inside the transaction that is open.
+pub(crate) fn want(
     connection: &Connection,
-    interface: InterfaceId,
-    after: i64,
-    before: Timestamp,
-    limit: u32,
-) -> rusqlite::Result<Pruned> {
-    let mut done = Vec::new();
-    let mut seen_to = None;
-    let mut look = connection.prepare_cached(LOOK)?;
-    let mut rows = look.query(params![interface.0, after, LOOKED_AT_MAX])?;
-    while let Some(row) = rows.next()? {
-        let (id, status, stored_at): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        // Numbers rise with time, but for a clock that was set back: the first that is too new ends
-        // a pass.
-        if stored_at >= stored(before.0) || done.len() >= limit as usize {
-            break;
+    wanted: &[(InterfaceId, Retention)],
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    let known: HashMap<InterfaceId, RetentionState> = states(connection)?.into_iter().collect();
+    for (interface, wanted) in wanted {
+        let before = known.get(interface).copied();
+        let mut state = before.unwrap_or_else(|| RetentionState::new(*wanted));
+        state.want(*wanted, now);
+        if before != Some(state) {
+            save(connection, *interface, &state)?;
         }
-        seen_to = Some(id);
-        let status = u8::try_from(status).ok().and_then(MessageStatus::from_number);
-        if matches!(status, Some(MessageStatus::Finished | MessageStatus::Duplicate)) {
-            done.push(id);
-        }
-    }
-    remove(connection, &done)?;
-    Ok(Pruned { messages: done.len() as u64, seen_to })
-}
-
-/// The message last: the others are found by it.
-const REMOVE: [&str; 9] = [
-    "DELETE FROM body_chunks WHERE body_id = (SELECT body_id FROM messages WHERE id = ?)",
-    "DELETE FROM bodies WHERE message_id = ?",
-    "DELETE FROM deliveries WHERE message_id = ?",
-    "DELETE FROM attempts WHERE message_id = ?",
-    "DELETE FROM outputs WHERE message_id = ?",
-    "DELETE FROM suspects WHERE message_id = ?",
-    "DELETE FROM message_actions WHERE message_id = ?",
-    "DELETE FROM action_requests WHERE message_id = ?",
-    "DELETE FROM messages WHERE id = ?",
-];
-
-fn remove(connection: &Connection, ids: &[i64]) -> rusqlite::Result<()> {
-    ids.iter().try_for_each(|id| term::remove(connection, *id))?;
-    for sql in REMOVE {
-        let mut remove = connection.prepare_cached(sql)?;
-        ids.iter().try_for_each(|id| remove.execute([id]).map(drop))?;
     }
     Ok(())
 }
 
-const EXPIRE: &str = "DELETE FROM dedupe WHERE (interface_id, key) IN (SELECT interface_id, key FROM dedupe
-    INDEXED BY dedupe_expiry WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)";
+const CONFIRMED: &str = "UPDATE retention SET confirmed_at = ?, confirmed_by = ?, confirmed_why = ?
+    WHERE interface_id = ?";
 
-/// Removes expired dedupe keys, at most `limit`.
-pub(crate) fn expire(connection: &Connection, now: Timestamp, limit: u32) -> rusqlite::Result<()> {
-    connection.prepare_cached(EXPIRE)?.execute(params![stored(now.0), limit]).map(drop)
+/// Records a confirmation, inside the transaction that is open. None: nothing waits for one.
+pub(crate) fn confirm(
+    connection: &Connection,
+    confirm: &ConfirmRetention,
+) -> rusqlite::Result<Option<RetentionState>> {
+    let Some(mut state) = state_of(connection, confirm.interface)? else { return Ok(None) };
+    if state.unconfirmed().is_none() {
+        return Ok(None);
+    }
+    state.confirm(confirm.now);
+    save(connection, confirm.interface, &state)?;
+    let values = params![stored(confirm.now.0), confirm.author, confirm.reason, confirm.interface.0];
+    connection.prepare_cached(CONFIRMED)?.execute(values)?;
+    Ok(Some(state))
+}
+
+/// One step of a change, inside the transaction that is open. Looks at what is behind `after`; how far
+/// it came is answered, or none at the end.
+pub(crate) fn move_some(
+    connection: &Connection,
+    step: &MoveRetention,
+    after: i64,
+) -> rusqlite::Result<(Moved, Option<i64>)> {
+    let mut state = state_of(connection, step.interface)?.unwrap_or_default();
+    let Some(change) = state.change else { return Ok((Moved { moved: 0, removed: 0, state }, None)) };
+    let old = Old { interface: step.interface, retention: change.to, now: step.age_now };
+    let looked = old.look(connection, after, (LOOKED_AT_MAX, step.limit.min(REMOVED_MAX)))?;
+    expiry::remove(connection, &looked.gone)?;
+    if looked.is_end {
+        state.finish(step.now);
+        save(connection, step.interface, &state)?;
+    }
+    let removed = looked.gone.len() as u64;
+    Ok((Moved { moved: 0, removed, state }, (!looked.is_end).then_some(looked.seen_to)))
+}
+
+const AGED_TO: &str = "SELECT coalesce((SELECT at FROM retention_age),
+    (SELECT stored_at FROM messages WHERE id = (SELECT min(id) FROM messages)))";
+
+/// How far messages have grown old: as an engine said, or, with more care, as the oldest
+/// message says.
+pub(crate) fn aged_to(connection: &Connection) -> rusqlite::Result<Option<Timestamp>> {
+    let at: Option<i64> = connection.query_row(AGED_TO, [], |row| row.get(0))?;
+    Ok(at.map(|at| Timestamp(u64::try_from(at).unwrap_or(0))))
+}
+
+const SAVE_AGE: &str = "INSERT INTO retention_age (id, at) VALUES (1, ?)
+    ON CONFLICT DO UPDATE SET at = excluded.at";
+
+/// Remembers it, inside the transaction that is open.
+pub(crate) fn save_age(connection: &Connection, aged_to: Timestamp) -> rusqlite::Result<()> {
+    connection.prepare_cached(SAVE_AGE)?.execute([stored(aged_to.0)]).map(drop)
+}
+
+const LIST: &str = "SELECT interface_id, name, confirmed_at, confirmed_by, confirmed_why,
+    (SELECT stored_at FROM messages INDEXED BY messages_by_interface WHERE interface_id = retention.interface_id
+        ORDER BY id LIMIT 1)
+    FROM retention JOIN interfaces ON interfaces.id = interface_id ORDER BY interface_id";
+
+/// The retention of every interface, by number; `kept` is what the last pass counted.
+pub(crate) fn list(
+    connection: &Connection,
+    age_now: Timestamp,
+    kept: &HashMap<InterfaceId, KeptBeyond>,
+) -> Result<Vec<RetentionView>, StoreError> {
+    let what = "list retention";
+    let error = |error| failed(what, error);
+    let states: HashMap<InterfaceId, RetentionState> =
+        states(connection).map_err(error)?.into_iter().collect();
+    let mut views = rows(connection, what, LIST, [], |row| {
+        let interface = number::interface(int(row, 0)?)?;
+        let confirmed_at = maybe_int(row, 2)?.map(number::time).transpose()?;
+        let words = |column| Ok::<_, StoreError>(text(row, column)?.unwrap_or_default().to_owned());
+        let (author, reason) = (words(3)?, words(4)?);
+        Ok(RetentionView {
+            interface,
+            name: words(1)?,
+            state: states.get(&interface).copied().unwrap_or_default(),
+            confirmed: confirmed_at.map(|at| RetentionConfirmed { at, author, reason }),
+            oldest: maybe_int(row, 5)?.map(number::time).transpose()?,
+            left: None,
+            kept: kept.get(&interface).copied(),
+        })
+    })?;
+    let mut room = RetentionView::LOOKED_AT_MAX;
+    for view in &mut views {
+        view.left = left(connection, view, age_now, &mut room).map_err(error)?;
+    }
+    Ok(views)
+}
+
+/// What a change that runs still removes, or what waits would; counted while there is room.
+fn left(
+    connection: &Connection,
+    view: &RetentionView,
+    age_now: Timestamp,
+    room: &mut u32,
+) -> rusqlite::Result<Option<Counted>> {
+    let RetentionState { change, .. } = view.state;
+    let to = change.map(|change| change.to).or(view.state.unconfirmed().map(|waiting| waiting.to));
+    let Some(retention) = to.filter(|_| *room > 0) else { return Ok(None) };
+    let old = Old { interface: view.interface, retention, now: age_now };
+    let looked = old.look(connection, 0, (*room, *room))?;
+    *room = room.saturating_sub(looked.rows());
+    Ok(Some(Counted { count: looked.gone.len() as u64, is_cut: !looked.is_end }))
 }

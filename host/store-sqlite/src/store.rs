@@ -8,21 +8,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use portway_model::{DestinationId, GroupId, InterfaceId, Lane, MessageId, Timestamp};
+use portway_model::{DestinationId, GroupId, InterfaceId, Lane, MessageId, RetentionState, Timestamp};
 use portway_store::{
-    ActionView, AttemptView, Claimed, DeliveryView, DestinationActionView, EngineView, ErrorKind, LaneHead,
-    ListMessages, ListStateKeys, Maintenance, MessageView, News, OutputView, Page, Pending, QueueView,
-    Registered, Store, StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
+    ActionView, AttemptView, Claimed, ConfirmRetention, DeliveryView, DestinationActionView, EngineView,
+    ErrorKind, Expired, Expiry, LaneHead, ListMessages, ListStateKeys, Maintenance, MessageView,
+    MoveRetention, Moved, News, OutputView, Page, Pending, QueueView, Registered, RetentionView, Store,
+    StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
 };
 
 use crate::lock::Lock;
 use crate::maintenance::Room;
 use crate::open::{self, OpenError, SqliteSettings};
 use crate::readers::Readers;
-use crate::retention::{PASSES_MAX, REMOVED_MAX};
 use crate::thread::{WriterThreads, start_apart};
 use crate::writer::Writer;
-use crate::{backup, cursor, delivery, destination, output, owner, state, view};
+use crate::{backup, cursor, delivery, destination, output, owner, retention, state, view};
 
 /// A store in one SQLite file, for one engine.
 pub struct SqliteStore {
@@ -236,28 +236,27 @@ impl Store for SqliteStore {
         self.readers.read(move |reader| destination::list_actions(reader, destination)).await
     }
 
-    async fn prune(
+    async fn expire(&self, expiry: &Expiry) -> Result<Expired, StoreError> {
+        let expiry = *expiry;
+        self.writer.run(move |writer| writer.expire(&expiry)).await
+    }
+
+    async fn move_retention(&self, step: &MoveRetention) -> Result<Moved, StoreError> {
+        let step = *step;
+        self.writer.run(move |writer| writer.move_retention(&step)).await
+    }
+
+    async fn confirm_retention(
         &self,
-        interface: InterfaceId,
-        before: Timestamp,
-        now: Timestamp,
-        limit: u32,
-    ) -> Result<u64, StoreError> {
-        let mut removed = 0;
-        for _ in 0..PASSES_MAX {
-            let left = limit.saturating_sub(u32::try_from(removed).unwrap_or(u32::MAX));
-            if left == 0 {
-                break;
-            }
-            // The writer is free between two transactions.
-            let limit = left.min(REMOVED_MAX);
-            let pruned = self.writer.run(move |writer| writer.prune(interface, before, now, limit)).await?;
-            removed += pruned.messages;
-            if pruned.seen_to.is_none() {
-                break;
-            }
-        }
-        Ok(removed)
+        confirm: &ConfirmRetention,
+    ) -> Result<Option<RetentionState>, StoreError> {
+        let confirm = confirm.clone();
+        self.writer.run(move |writer| writer.confirm_retention(&confirm)).await
+    }
+
+    async fn list_retention(&self, age_now: Timestamp) -> Result<Vec<RetentionView>, StoreError> {
+        let kept = self.writer.run(|writer| Ok(writer.kept())).await?;
+        self.readers.read(move |reader| retention::list(reader, age_now, &kept)).await
     }
 
     async fn backup(&self, target: &Path) -> Result<(), StoreError> {

@@ -8,6 +8,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use crate::body::Ahead;
 use crate::error::{commit_failed, failed};
+use crate::retention::Tiers;
 use crate::{action, cursor, destination, message, result, state, suspect, term};
 
 /// Begins a transaction that writes. Dropped without [`commit`] it is rolled back, also by a panic.
@@ -27,6 +28,7 @@ pub(crate) struct Writing<'a, 'b> {
     pub(crate) now: Timestamp,
     /// In which the engine owns what it owns.
     pub(crate) epoch: Option<Epoch>,
+    pub(crate) tiers: &'a Tiers,
     pub(crate) ahead: &'a mut Ahead<'b>,
     /// The highest number given to a message.
     pub(crate) last_id: i64,
@@ -62,7 +64,8 @@ impl Writing<'_, '_> {
             return Ok(Vec::new());
         }
         let error = |error| failed("store messages", error);
-        let stored = message::insert(self.connection, messages, self.ahead, &mut self.last_id, self.now);
+        let stored =
+            message::insert(self.connection, messages, (self.tiers, self.now), self.ahead, &mut self.last_id);
         let stored = stored.map_err(error)?;
         self.fresh_terms += messages.iter().filter(|message| !message.terms.is_empty()).count();
         if self.fresh_terms >= term::FRESH_MAX {

@@ -3,18 +3,22 @@
 //! What a batch becomes in the database is in `transaction`; here is what goes before it and what
 //! follows, also when it fails.
 
-use portway_model::{Epoch, GroupId, InterfaceId, Timestamp};
+use portway_model::{Epoch, GroupId, InterfaceId, RetentionState};
 use portway_store::{
-    Durability, ErrorKind, Numbers, Registered, StoreError, Tenure, Topology, WriteBatch, WriteOutcome, mark,
+    ConfirmRetention, Durability, ErrorKind, Expired, Expiry, KeptBeyond, MoveRetention, Moved, Numbers,
+    Registered, StoreError, Tenure, Topology, WriteBatch, WriteOutcome, mark,
 };
 use rusqlite::{Connection, OptionalExtension as _};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::body::{self, Ahead, BodyId};
 use crate::error::{closed, damaged, failed};
+use crate::expiry::{self, Passes};
 use crate::maintenance::Log;
-use crate::retention::{self, Passes, Pruned};
+use crate::retention::Tiers;
 use crate::transaction::{Writing, begin, commit};
-use crate::{destination, owner, register, result, suspect, term};
+use crate::{destination, owner, register, result, retention, suspect, term};
 
 /// The writing side of a store.
 pub(crate) struct Writer {
@@ -31,6 +35,8 @@ pub(crate) struct Writer {
     /// What the engine owns it owns in this epoch; none: nothing yet.
     epoch: Option<Epoch>,
     passes: Passes,
+    /// How far changes of retention have looked through their interfaces.
+    moved_to: HashMap<InterfaceId, i64>,
 }
 
 /// What is stored, so that it need not be read with every batch.
@@ -43,6 +49,7 @@ struct Known {
     suspects: bool,
     /// Messages whose terms wait to be filed, about: some may be removed meanwhile.
     fresh_terms: usize,
+    tiers: Arc<Tiers>,
 }
 
 const LAST_ID: &str = "SELECT message_id FROM last_write";
@@ -54,6 +61,7 @@ impl Known {
             numbers: register::numbers(connection)?,
             suspects: suspect::any(connection)?,
             fresh_terms: term::count_fresh(connection)?,
+            tiers: Arc::new(Tiers::read(connection)?),
         })
     }
 }
@@ -74,6 +82,7 @@ impl Writer {
             log: Log { written: log_bytes, moved: 0 },
             epoch: None,
             passes: Passes::default(),
+            moved_to: HashMap::new(),
         })
     }
 
@@ -134,11 +143,13 @@ impl Writer {
         let what = "store the batch";
         let Known { last_id, suspects, fresh_terms, .. } = self.known;
         let epoch = self.epoch;
+        let tiers = Arc::clone(&self.known.tiers);
         let transaction = begin(self.connection()?, what)?;
         let mut writing = Writing {
             connection: &transaction,
             now: batch.now,
             epoch,
+            tiers: &tiers,
             ahead,
             last_id,
             suspects,
@@ -181,6 +192,9 @@ impl Writer {
         registered.pauses = destination::pauses(&transaction)?;
         commit(transaction, what)?;
         self.known.numbers.insert_all(&registered);
+        for (interface, state) in &registered.retentions {
+            Arc::make_mut(&mut self.known.tiers).set(*interface, state);
+        }
         Ok(registered)
     }
 
@@ -199,24 +213,54 @@ impl Writer {
         Ok(Tenure { epoch, unclean: in_use && before.is_none(), overlaps: false, pauses })
     }
 
-    /// Removes at most `limit` old messages, in one transaction; and as many expired dedupe keys.
-    pub(crate) fn prune(
-        &mut self,
-        interface: InterfaceId,
-        before: Timestamp,
-        now: Timestamp,
-        limit: u32,
-    ) -> Result<Pruned, StoreError> {
+    /// Removes some old messages, in one transaction; and some expired dedupe keys.
+    pub(crate) fn expire(&mut self, expiry: &Expiry) -> Result<Expired, StoreError> {
         let what = "remove old messages";
         let error = |error| failed(what, error);
         self.set_durability(Durability::Relaxed)?;
-        let after = self.passes.after(interface);
+        let passes = std::mem::take(&mut self.passes);
         let transaction = begin(self.connection()?, what)?;
-        retention::expire(&transaction, now, limit).map_err(error)?;
-        let pruned = retention::prune(&transaction, interface, after, before, limit).map_err(error)?;
+        expiry::forget_keys(&transaction, expiry.now, expiry.limit).map_err(error)?;
+        retention::save_age(&transaction, expiry.aged_to).map_err(error)?;
+        let (expired, passes) = passes.step(&transaction, expiry).map_err(error)?;
         commit(transaction, what)?;
-        self.passes.set(interface, pruned.seen_to);
-        Ok(pruned)
+        self.passes = passes;
+        Ok(expired)
+    }
+
+    /// One step of a change of retention, in one transaction.
+    pub(crate) fn move_retention(&mut self, step: &MoveRetention) -> Result<Moved, StoreError> {
+        let what = "change the retention of messages";
+        self.set_durability(Durability::Relaxed)?;
+        let after = self.moved_to.remove(&step.interface).unwrap_or(0);
+        let transaction = begin(self.connection()?, what)?;
+        let (moved, seen_to) =
+            retention::move_some(&transaction, step, after).map_err(|error| failed(what, error))?;
+        commit(transaction, what)?;
+        Arc::make_mut(&mut self.known.tiers).set(step.interface, &moved.state);
+        self.moved_to.extend(seen_to.map(|seen_to| (step.interface, seen_to)));
+        Ok(moved)
+    }
+
+    /// Records that an operator agrees to what waits.
+    pub(crate) fn confirm_retention(
+        &mut self,
+        confirm: &ConfirmRetention,
+    ) -> Result<Option<RetentionState>, StoreError> {
+        let what = "confirm a retention";
+        self.set_durability(Durability::Strict)?;
+        let transaction = begin(self.connection()?, what)?;
+        let state = retention::confirm(&transaction, confirm).map_err(|error| failed(what, error))?;
+        commit(transaction, what)?;
+        if let Some(state) = &state {
+            Arc::make_mut(&mut self.known.tiers).set(confirm.interface, state);
+        }
+        Ok(state)
+    }
+
+    /// What stays beyond its window, as the last pass counted it.
+    pub(crate) fn kept(&self) -> HashMap<InterfaceId, KeptBeyond> {
+        self.passes.kept.clone()
     }
 
     pub(crate) fn find_mark(&mut self, mark: u64) -> Result<Option<WriteOutcome>, StoreError> {

@@ -16,6 +16,7 @@ pub mod listing;
 pub mod order;
 pub mod ownership;
 pub mod results;
+pub mod retention;
 pub mod state;
 
 use std::path::{Path, PathBuf};
@@ -135,9 +136,6 @@ macro_rules! conformance_cases {
                 a_mark_tells_whether_a_write_happened
                 a_failed_write_leaves_no_mark
                 an_empty_batch_is_a_write
-                prune_removes_what_is_done
-                prune_keeps_to_its_limit
-                prune_forgets_expired_keys_only
                 numbers_of_removed_messages_are_not_reused
                 a_backup_is_a_store
                 a_store_can_be_maintained;
@@ -150,6 +148,22 @@ macro_rules! conformance_cases {
                 each_engine_finds_its_own_marks;
             alike:
                 a_store_answers_like_the_one_in_memory;
+            retention:
+                what_is_done_and_old_goes_with_all_that_belongs_to_it
+                what_is_done_later_goes_later
+                what_is_old_goes_in_steps
+                expired_keys_are_forgotten_and_no_others
+                each_interface_has_its_own_retention
+                quarantined_messages_go_where_their_interface_says_so
+                a_shorter_retention_waits_until_it_is_confirmed
+                a_shorter_retention_that_is_taken_back_removes_nothing
+                a_shorter_retention_takes_only_what_is_done
+                a_longer_retention_keeps_old_messages_too
+                one_change_of_an_interface_runs_at_a_time
+                a_change_is_finished_by_the_next_process
+                a_new_interface_has_what_it_wants
+                what_is_kept_beyond_its_window_is_told
+                how_far_messages_grew_old_is_remembered;
         }
     };
     (@ $harness:expr; $($module:ident: $($case:ident)+;)+) => {
@@ -183,6 +197,7 @@ pub fn cases() -> impl Iterator<Item = String> {
         include_str!("conformance/order.rs"),
         include_str!("conformance/ownership.rs"),
         include_str!("conformance/results.rs"),
+        include_str!("conformance/retention.rs"),
         include_str!("conformance/state.rs"),
     ];
     sources.into_iter().flat_map(|source| {

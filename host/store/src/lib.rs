@@ -12,6 +12,7 @@ pub mod memory;
 mod numbers;
 mod ownership;
 mod read;
+mod retention;
 mod store;
 mod write;
 
@@ -21,6 +22,10 @@ pub use ownership::{Claimed, EngineView, News, Owner, Tenure};
 pub use read::{
     ActionView, AttemptView, DeliveryView, DestinationActionView, LaneHead, ListMessages, ListStateKeys,
     MessageView, OutputBody, OutputView, Page, Pause, Pending, QueueView, StoredMessage,
+};
+pub use retention::{
+    ConfirmRetention, Counted, Expired, Expiry, KeptBeyond, MoveRetention, Moved, RetentionConfirmed,
+    RetentionView,
 };
 pub use store::{Maintenance, Registered, Registration, Store, Topology};
 pub use write::{

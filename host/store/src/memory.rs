@@ -8,6 +8,7 @@ mod destination;
 mod faults;
 mod ownership;
 mod plugin_state;
+mod retention;
 mod state;
 mod views;
 
@@ -18,14 +19,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use crate::{
+    ActionView, AttemptView, Claimed, ConfirmRetention, DeliveryView, DestinationActionView, Durability,
+    EngineView, ErrorKind, Expired, Expiry, LaneHead, ListMessages, ListStateKeys, Maintenance, MessageView,
+    MoveRetention, Moved, News, OutputView, Page, Pending, QueueView, Registered, RetentionView, Store,
+    StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
-use portway_model::{DestinationId, Epoch, GroupId, InterfaceId, Lane, MessageId, Timestamp};
-
-use crate::{
-    ActionView, AttemptView, Claimed, DeliveryView, DestinationActionView, Durability, EngineView, ErrorKind,
-    LaneHead, ListMessages, ListStateKeys, Maintenance, MessageView, News, OutputView, Page, Pending,
-    QueueView, Registered, Store, StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
+use portway_model::{
+    DestinationId, Epoch, GroupId, InterfaceId, Lane, MessageId, RetentionState, Tier, Timestamp,
 };
 
 pub use faults::{Answered, Call, Faults, NoFaults, Step};
@@ -68,7 +71,9 @@ enum Change {
     Register(Topology),
     Claim(Claim),
     Write(EngineNo, WriteBatch),
-    Prune { interface: InterfaceId, before: Timestamp, now: Timestamp, limit: u32 },
+    Expire(Expiry),
+    MoveRetention(MoveRetention),
+    ConfirmRetention(ConfirmRetention),
     Close(EngineNo),
 }
 
@@ -143,6 +148,11 @@ impl MemoryStore {
         self.lock().full = full;
     }
 
+    /// Where a message lies: only this store tells.
+    pub fn tier(&self, id: MessageId) -> Option<Tier> {
+        self.lock().live.messages.get(&id).map(|message| message.tier)
+    }
+
     /// A backup that was made before, as a store of its own.
     pub fn open_backup(&self, path: &Path) -> Option<MemoryStore> {
         let state = self.lock().backups.get(path)?.clone();
@@ -213,8 +223,14 @@ impl State {
                 // An equal state gave the same answer before.
                 let _ = self.write(*engine, batch);
             }
-            Change::Prune { interface, before, now, limit } => {
-                self.prune(*interface, *before, *now, *limit);
+            Change::Expire(expiry) => {
+                self.expire(expiry);
+            }
+            Change::MoveRetention(step) => {
+                self.move_retention(step);
+            }
+            Change::ConfirmRetention(confirm) => {
+                self.confirm_retention(confirm);
             }
             Change::Close(engine) => self.ownership.release(*engine),
         }
@@ -227,8 +243,14 @@ impl Store for MemoryStore {
         self.call(Call::Register, |inner| {
             let interfaces = inner.live.register(topology);
             inner.changed(Change::Register(topology.clone()), Durability::Strict);
-            let pauses = inner.live.pauses();
-            Ok(Registered { interfaces, store: "memory".into(), pauses })
+            let live = &inner.live;
+            Ok(Registered {
+                interfaces,
+                store: "memory".into(),
+                pauses: live.pauses(),
+                retentions: live.retentions.states(),
+                aged_to: live.aged_to(),
+            })
         })
         .await
     }
@@ -417,19 +439,38 @@ impl Store for MemoryStore {
             .await
     }
 
-    async fn prune(
-        &self,
-        interface: InterfaceId,
-        before: Timestamp,
-        now: Timestamp,
-        limit: u32,
-    ) -> Result<u64, StoreError> {
-        self.call(Call::Prune, |inner| {
-            let pruned = inner.live.prune(interface, before, now, limit);
-            inner.changed(Change::Prune { interface, before, now, limit }, Durability::Relaxed);
-            Ok(pruned)
+    async fn expire(&self, expiry: &Expiry) -> Result<Expired, StoreError> {
+        self.call(Call::Expire, |inner| {
+            let expired = inner.live.expire(expiry);
+            inner.changed(Change::Expire(*expiry), Durability::Relaxed);
+            Ok(expired)
         })
         .await
+    }
+
+    async fn move_retention(&self, step: &MoveRetention) -> Result<Moved, StoreError> {
+        self.call(Call::MoveRetention, |inner| {
+            let moved = inner.live.move_retention(step);
+            inner.changed(Change::MoveRetention(*step), Durability::Relaxed);
+            Ok(moved)
+        })
+        .await
+    }
+
+    async fn confirm_retention(
+        &self,
+        confirm: &ConfirmRetention,
+    ) -> Result<Option<RetentionState>, StoreError> {
+        self.call(Call::ConfirmRetention, |inner| {
+            let state = inner.live.confirm_retention(confirm);
+            inner.changed(Change::ConfirmRetention(confirm.clone()), Durability::Strict);
+            Ok(state)
+        })
+        .await
+    }
+
+    async fn list_retention(&self, age_now: Timestamp) -> Result<Vec<RetentionView>, StoreError> {
+        self.call(Call::ListRetention, |inner| Ok(inner.live.list_retention(age_now))).await
     }
 
     async fn backup(&self, target: &Path) -> Result<(), StoreError> {
@@ -446,10 +487,8 @@ impl Store for MemoryStore {
     }
 
     async fn maintain(&self, _free_wait: Duration) -> Result<Maintenance, StoreError> {
-        self.call(Call::Maintain, |inner| {
-            Ok(Maintenance { full: inner.full, free_bytes: None, log_bytes: 0 })
-        })
-        .await
+        self.call(Call::Maintain, |inner| Ok(Maintenance { full: inner.full, ..Maintenance::default() }))
+            .await
     }
 
     async fn close(&self) -> Result<(), StoreError> {

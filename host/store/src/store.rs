@@ -3,27 +3,33 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::{
+    ActionView, AttemptView, Claimed, ConfirmRetention, DeliveryView, DestinationActionView, EngineView,
+    Expired, Expiry, LaneHead, ListMessages, ListStateKeys, MessageView, MoveRetention, Moved, News,
+    OutputView, Page, Pause, Pending, QueueView, RetentionView, StoreError, StoredMessage, WriteBatch,
+    WriteOutcome,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
-use portway_model::{DestinationId, GroupId, InterfaceId, Lane, MessageId, Timestamp};
-
-use crate::{
-    ActionView, AttemptView, Claimed, DeliveryView, DestinationActionView, EngineView, LaneHead,
-    ListMessages, ListStateKeys, MessageView, News, OutputView, Page, Pause, Pending, QueueView, StoreError,
-    StoredMessage, WriteBatch, WriteOutcome,
+use portway_model::{
+    DestinationId, GroupId, InterfaceId, Lane, MessageId, Retention, RetentionState, Timestamp,
 };
 
 /// The interfaces and destinations a project has now, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
     pub interfaces: Vec<Registration>,
+    /// When they are registered.
+    pub now: Timestamp,
 }
 
 /// One interface and its destinations.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Registration {
     pub name: String,
     pub destinations: Vec<String>,
+    /// As it is configured.
+    pub retention: Retention,
 }
 
 /// The numbers of a [`Topology`], in its order.
@@ -35,6 +41,11 @@ pub struct Registered {
     pub store: String,
     /// Destinations that are paused, by number; also of those that the topology does not name.
     pub pauses: Vec<(DestinationId, Pause)>,
+    /// The retention of every interface, by number; also of those that the topology does not name.
+    pub retentions: Vec<(InterfaceId, RetentionState)>,
+    /// How far messages have grown old: as the last [`Expiry`] said, or when the oldest message was stored.
+    /// None: there was neither.
+    pub aged_to: Option<Timestamp>,
 }
 
 /// A durable store of messages, their deliveries and what was done to them.
@@ -45,6 +56,8 @@ pub struct Registered {
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Gives every interface and destination a number: a known name its own, a new one a new one.
+    /// Says what retention is wanted: a change that keeps more begins with it, one that removes messages
+    /// waits.
     async fn register(&self, topology: &Topology) -> Result<Registered, StoreError>;
 
     /// Makes this engine the owner of groups from `now` on: of all of them, or of none. Those that it owns already
@@ -164,15 +177,27 @@ pub trait Store: Send + Sync + 'static {
         destination: DestinationId,
     ) -> Result<Vec<DestinationActionView>, StoreError>;
 
-    /// Removes finished and duplicate messages of an interface stored before `before`, at most `limit`
-    /// of them, with all that belongs to them; and expired dedupe keys. Says how many messages went.
-    async fn prune(
+    /// Removes messages of any interface that are older than its retention in force, with all that
+    /// belongs to them; and expired dedupe keys. What is pending stays, and what is quarantined where
+    /// its interface keeps it. One bounded step of a pass over all interfaces; a store that drops
+    /// partitions drops or empties one. What a change that runs has not moved yet is kept.
+    async fn expire(&self, expiry: &Expiry) -> Result<Expired, StoreError>;
+
+    /// One bounded step of the change that an interface's old messages are going through: those past
+    /// the new window go, as in [`Store::expire`], the others get the new tier. After the last step
+    /// the change is over, and the next that waits begins.
+    async fn move_retention(&self, step: &MoveRetention) -> Result<Moved, StoreError>;
+
+    /// Records that an operator agrees to what waits for it. The change begins now, or after the one
+    /// that runs; what it did is seen by comparing with the state before. None: nothing waits.
+    async fn confirm_retention(
         &self,
-        interface: InterfaceId,
-        before: Timestamp,
-        now: Timestamp,
-        limit: u32,
-    ) -> Result<u64, StoreError>;
+        confirm: &ConfirmRetention,
+    ) -> Result<Option<RetentionState>, StoreError>;
+
+    /// The retention of every interface, by number. Looks at [`RetentionView::LOOKED_AT_MAX`] messages
+    /// at most; `age_now` as in [`Expiry::now`].
+    async fn list_retention(&self, age_now: Timestamp) -> Result<Vec<RetentionView>, StoreError>;
 
     /// A consistent copy into a file that does not exist yet, while the store is in use.
     async fn backup(&self, target: &Path) -> Result<(), StoreError>;
@@ -193,4 +218,6 @@ pub struct Maintenance {
     pub free_bytes: Option<u64>,
     /// Bytes of log that are not yet in the main file.
     pub log_bytes: u64,
+    /// There was no time for all of it: room of removed messages is still to be given back.
+    pub goes_on: bool,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use portway_model::{
     Answer, AttemptNo, DeliveryState, DestinationId, Draft, Epoch, Failure, GroupId, InterfaceId, Lane,
-    MessageId, Round, SavedOutput, StateWrite, Term, Tier, Timestamp,
+    MessageId, Round, SavedOutput, StateWrite, Term, Timestamp,
 };
 
 /// What has to be on disk when a write returns.
@@ -38,12 +38,11 @@ pub struct WriteBatch {
 }
 
 /// A message to store with its deliveries. Its id is drawn inside the transaction,
-/// in the order of the batch.
+/// in the order of the batch; its tier is the one its interface has by then.
 #[derive(Clone, Debug)]
 pub struct NewMessage {
     pub interface: InterfaceId,
     pub group: GroupId,
-    pub tier: Tier,
     pub received_at: Timestamp,
     pub draft: Draft,
     /// None: the dedupe key is stored but not looked up.

@@ -6,11 +6,13 @@ use std::time::Duration;
 use portway_engine::{DestinationSettings, EngineSettings, InterfaceSettings, Limits};
 use portway_model::{
     DestinationId, GroupId, Guarantee, InterfaceId, OnQuarantine, Order, OverRate, Per, Rate, RateLimit,
-    RetryPolicy, Tier,
+    Retention, RetryPolicy,
 };
 use portway_store::{Durability, Registered, Registration, Topology};
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt};
+
+use crate::world::any_retention;
 
 /// Longer than any run takes.
 const SEND_MAX: Duration = Duration::from_secs(60);
@@ -35,7 +37,7 @@ pub struct Interface {
     pub name: String,
     pub durability: Durability,
     pub dedupe_window: Option<Duration>,
-    pub keep: Duration,
+    pub retention: Retention,
     /// Only reached by routes.
     pub is_target: bool,
     pub destinations: Vec<Destination>,
@@ -83,6 +85,10 @@ pub struct Rates {
     pub full: f64,
     /// Another engine on the store does something, per submission.
     pub others: f64,
+    /// Days pass at once, per submission.
+    pub leap: f64,
+    /// The clock is wrong by years for hours, per submission.
+    pub wrong_clock: f64,
 }
 
 impl Scenario {
@@ -112,16 +118,24 @@ impl Scenario {
     pub fn topology(&self) -> Topology {
         let registration = |interface: &Interface| Registration {
             name: interface.name.clone(),
+            retention: interface.retention,
             destinations: interface.destinations.iter().map(|destination| destination.name.clone()).collect(),
         };
-        Topology { interfaces: self.interfaces.iter().map(registration).collect() }
+        let interfaces = self.interfaces.iter().map(registration).collect();
+        Topology { interfaces, ..Topology::default() }
     }
 
     pub fn settings(&self, registered: &Registered) -> EngineSettings {
         let pairs = self.interfaces.iter().zip(&registered.interfaces);
         let interfaces =
             pairs.map(|(interface, (id, destinations))| interface.settings(*id, destinations)).collect();
-        EngineSettings { interfaces, limits: self.limits, pauses: registered.pauses.clone() }
+        EngineSettings {
+            interfaces,
+            limits: self.limits,
+            pauses: registered.pauses.clone(),
+            retentions: registered.retentions.clone(),
+            aged_to: registered.aged_to,
+        }
     }
 }
 
@@ -132,11 +146,9 @@ impl Interface {
             id,
             group: GroupId(id.0),
             name: self.name.clone(),
-            tier: Tier(0),
             durability: self.durability,
             dedupe_window: self.dedupe_window,
             search: vec!["key".to_owned()],
-            keep: self.keep,
             destinations: pairs.map(|(destination, id)| destination.settings(*id)).collect(),
         }
     }
@@ -160,14 +172,15 @@ impl Destination {
 }
 
 fn interface(number: usize, rng: &mut impl Rng) -> Interface {
-    let destinations = rng.random_range(1..=3);
+    let count = rng.random_range(1..=3);
+    let destinations: Vec<Destination> = (0..count).map(|n| destination(n, rng)).collect();
     Interface {
         name: format!("interface-{number}"),
         durability: if rng.random_bool(0.7) { Durability::Strict } else { Durability::Relaxed },
         dedupe_window: rng.random_bool(0.5).then_some(Duration::from_secs(3_600)),
-        keep: Duration::from_secs(if rng.random_bool(0.2) { 5 } else { 1_000_000 }),
+        retention: any_retention(&destinations, rng),
         is_target: false,
-        destinations: (0..destinations).map(|n| destination(n, rng)).collect(),
+        destinations,
     }
 }
 
@@ -211,7 +224,7 @@ fn limits(rng: &mut impl Rng) -> Limits {
         waiting_max: rng.random_range(1..80),
         runs_max: rng.random_range(1..10),
         unflushed_max: rng.random_range(1..24),
-        prune_every: Duration::from_secs(if rng.random_bool(0.3) { 3 } else { 0 }),
+        prune_every: Duration::from_secs(if rng.random_bool(0.5) { 3 } else { 0 }),
     }
 }
 
@@ -231,5 +244,7 @@ fn rates(rng: &mut impl Rng) -> Rates {
         clock_step: rate(0.1),
         full: rate(0.05),
         others: rate(0.3),
+        leap: rate(0.1),
+        wrong_clock: rate(0.1),
     }
 }

@@ -5,6 +5,7 @@ mod clients;
 mod operator;
 mod others;
 mod pollers;
+mod retention;
 mod storage;
 
 use std::cmp::Reverse;
@@ -13,13 +14,17 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use portway_engine::{Core, Effect, Event, Gate, Now, Read, ReadId, Run, RunId, Ticket};
-use portway_model::{DestinationId, Epoch, GroupId, InterfaceId, Timestamp};
+use portway_model::{DestinationId, Epoch, GroupId, Timestamp};
 use portway_store::memory::MemoryStore;
-use portway_store::{Claimed, Registered, Store, StoreError, Tenure, Topology, WriteBatch};
+use portway_store::{
+    Claimed, ConfirmRetention, Expiry, MoveRetention, Registered, Store, StoreError, Tenure, Topology,
+    WriteBatch,
+};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use self::clients::Client;
+pub(crate) use self::retention::any_retention;
 use crate::auditor::{Auditor, Death};
 use crate::receiver::{Receiver, Reception, Route};
 use crate::scenario::Scenario;
@@ -46,6 +51,10 @@ pub struct World {
     monotonic: Duration,
     /// Wall time minus monotonic time, in milliseconds.
     wall: u64,
+    /// How far the wall clock is wrong beyond that, in milliseconds.
+    wrong_by: u64,
+    /// It was, in this seed.
+    was_wrong: bool,
     tasks: BinaryHeap<Reverse<(Duration, u64)>>,
     waiting: BTreeMap<u64, Task>,
     next_task: u64,
@@ -84,7 +93,10 @@ enum Task {
     FindMark(u64),
     Read(ReadId, Read),
     Maintain,
-    Prune { interface: InterfaceId, before: Timestamp, now: Timestamp, limit: u32 },
+    Expire(Expiry),
+    MoveRetention(MoveRetention),
+    ConfirmRetention(ConfirmRetention),
+    MendClock,
     Close,
     Arrive(RunId, Run, Reception),
     Report(RunId, Run, Reception),
@@ -128,6 +140,8 @@ impl World {
             gate: Gate::new(0, []),
             monotonic: Duration::from_secs(1),
             wall: START,
+            wrong_by: 0,
+            was_wrong: false,
             core: None,
             tasks: BinaryHeap::new(),
             waiting: BTreeMap::new(),
@@ -232,9 +246,9 @@ impl World {
             Effect::FindMark(mark) => self.later_by_latency(Task::FindMark(mark)),
             Effect::Read { id, read } => self.later_by_latency(Task::Read(id, read)),
             Effect::Maintain { .. } => self.later_by_latency(Task::Maintain),
-            Effect::Prune { interface, before, now, limit } => {
-                self.later_by_latency(Task::Prune { interface, before, now, limit });
-            }
+            Effect::Expire(expiry) => self.later_by_latency(Task::Expire(expiry)),
+            Effect::MoveRetention(step) => self.later_by_latency(Task::MoveRetention(step)),
+            Effect::ConfirmRetention(confirm) => self.later_by_latency(Task::ConfirmRetention(confirm)),
             Effect::Close => self.later_by_latency(Task::Close),
             Effect::Deliver { id, run } => {
                 self.auditor.handed_over(id, &run, self.monotonic)?;
@@ -254,7 +268,11 @@ impl World {
             }
             Effect::Claim(groups) => self.later_by_latency(Task::Claim(groups)),
             Effect::Register(topology) => self.later_by_latency(Task::Register(topology)),
-            Effect::Registered { .. } | Effect::Ready | Effect::Drained | Effect::Note(_) => {}
+            Effect::Registered { .. }
+            | Effect::RetentionConfirmed { .. }
+            | Effect::Ready
+            | Effect::Drained
+            | Effect::Note(_) => {}
             Effect::End(result) => self.ended(result.map_err(|error| error.to_string()))?,
         }
         Ok(())
@@ -273,7 +291,10 @@ impl World {
             Task::FindMark(mark) => self.find_mark(mark),
             Task::Read(id, read) => self.read(id, &read),
             Task::Maintain => self.maintain(),
-            Task::Prune { interface, before, now, limit } => self.prune((interface, before, now, limit))?,
+            Task::Expire(expiry) => self.expire(&expiry)?,
+            Task::MoveRetention(step) => self.move_retention(&step)?,
+            Task::ConfirmRetention(confirm) => self.confirm_retention(&confirm)?,
+            Task::MendClock => self.mend_clock(),
             Task::Close => {
                 let closed = now(self.store.close());
                 self.tell(Event::Closed(closed));
@@ -298,7 +319,7 @@ impl World {
             Task::Operate => self.operate(),
             Task::Settle => self.settle(),
             Task::Room(is_free) => self.store.set_full(!is_free),
-            Task::Register(topology) => self.register(&topology),
+            Task::Register(topology) => self.register(&topology)?,
             Task::Claim(groups) => self.claim(&groups),
             Task::StoreElsewhere(interface) => self.store_elsewhere(interface)?,
             Task::LoseLock => self.lose_lock(),
@@ -353,10 +374,12 @@ impl World {
     }
 
     fn restart(&mut self) -> Step {
-        if let Ok(registered) = now(self.store.register(&self.scenario.topology())) {
+        let topology = Topology { now: self.now().wall, ..self.scenario.topology() };
+        if let Ok(registered) = now(self.store.register(&topology)) {
             let tenure = storage::claim(&self.store, &registered);
             self.note(|world| format!("{:?} a new process, {tenure:?}", world.monotonic));
             self.auditor.started(&registered.pauses, self.monotonic)?;
+            self.auditor.retained(&self.store)?;
             self.registered = registered;
             self.start_core(tenure);
             if self.phase == Phase::Stopping {
@@ -385,7 +408,7 @@ impl World {
 
     fn now(&self) -> Now {
         let millis = u64::try_from(self.monotonic.as_millis()).unwrap_or(u64::MAX);
-        Now { wall: Timestamp(self.wall + millis), monotonic: self.monotonic }
+        Now { wall: Timestamp(self.wall + self.wrong_by + millis), monotonic: self.monotonic }
     }
 
     fn later(&mut self, after: Duration, task: Task) {
@@ -465,7 +488,9 @@ impl Task {
             | Task::FindMark(_)
             | Task::Read(..)
             | Task::Maintain
-            | Task::Prune { .. }
+            | Task::Expire(_)
+            | Task::MoveRetention(_)
+            | Task::ConfirmRetention(_)
             | Task::Close
             | Task::Register(_)
             | Task::Claim(_)
@@ -482,7 +507,8 @@ impl Task {
             | Task::TellNews
             | Task::TakeOver
             | Task::DeliverElsewhere(_)
-            | Task::GiveBack => false,
+            | Task::GiveBack
+            | Task::MendClock => false,
         }
     }
 }

@@ -5,7 +5,7 @@ use axum::body::Bytes;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 
-use super::{Answer, Api, author, check_words};
+use super::{Answer, Api, author, check_words, word};
 use crate::error::ApiError;
 use crate::{
     DestinationAction, DestinationActionKind, Head, LaneAction, LaneActionKind, RemoveState, params, views,
@@ -108,14 +108,9 @@ async fn act(api: &Api, action: DestinationAction) -> Answer<views::DestinationA
     Ok(Json(done))
 }
 
-/// Without a body nothing is said.
-fn action(kind: DestinationActionKind, names: Names, word: &[u8]) -> Result<DestinationAction, ApiError> {
+fn action(kind: DestinationActionKind, names: Names, body: &[u8]) -> Result<DestinationAction, ApiError> {
     let (interface, destination) = slot(names)?;
-    let word: Option<params::Word> = match word {
-        [] => None,
-        given => serde_json::from_slice(given).map_err(|error| ApiError::invalid(error.to_string()))?,
-    };
-    let params::Word { reason, author: given } = word.unwrap_or_default();
+    let params::Word { reason, author: given } = word(body)?;
     check_words(&reason, &given)?;
     Ok(DestinationAction { interface, destination, kind, author: author(given), reason })
 }

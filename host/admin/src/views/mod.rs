@@ -2,6 +2,7 @@
 
 mod destination;
 mod message;
+mod retention;
 mod state;
 mod status;
 mod stream;
@@ -12,6 +13,10 @@ pub use destination::{DestinationActionDone, DestinationActionRecord, Pause};
 pub use message::{
     ActionDone, ActionRecord, Attempt, Backup, BulkDone, BulkItem, Delivery, Edited, Message, MessageDetail,
     MessagePage, Output,
+};
+pub use retention::{
+    ClockDoubt, Counted, KeptBeyond, Retention, RetentionChange, RetentionConfirmation, RetentionConfirmed,
+    RetentionCounts, Retentions, WaitingRetention, Window,
 };
 pub use state::{StateKey, StatePage, StateRemoved, StateValue};
 pub use status::{

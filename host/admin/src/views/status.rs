@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Pause, Time};
+use super::{Pause, RetentionCounts, Time};
 
 /// Whether the engine lives; all that `/health` says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -34,6 +34,8 @@ pub struct Status {
     pub drain: Option<Drain>,
     pub commits: Commits,
     pub store: Store,
+    #[serde(default)]
+    pub retention: RetentionCounts,
     pub memory: Memory,
     pub interfaces: Vec<Interface>,
     pub plugins: Vec<Plugin>,

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use portway_admin::views::{self, Time};
 use portway_admin::{
-    Action, BulkAction, Control, ControlError, ControlErrorKind, DestinationAction, DrainOrder, Edit,
-    LaneAction, RemoveState, params,
+    Action, BulkAction, ConfirmRetention, Control, ControlError, ControlErrorKind, DestinationAction,
+    DrainOrder, Edit, LaneAction, RemoveState, params,
 };
 use portway_model::{DeliveryState, MessageId, MessageStatus, Timestamp};
 
@@ -149,6 +149,7 @@ impl Control for Engine {
                 log_bytes: 2,
                 pruned: 3,
             },
+            retention: views::RetentionCounts { changing: 1, unconfirmed: 2, clock_off_s: 3 },
             memory: views::Memory { resident_bytes: None, waiting: 3, body_bytes: 9, runs: 0 },
             interfaces: vec![
                 views::Interface {
@@ -310,6 +311,19 @@ impl Control for Engine {
         let reason = format!("of {interface}/{destination}");
         let (action, author) = ("pause".into(), "ann".into());
         Ok(vec![views::DestinationActionRecord { at: time(5), action, author, reason }])
+    }
+
+    async fn list_retention(&self) -> Result<views::Retentions, ControlError> {
+        Ok(views::Retentions { age_now: time(9), clock: None, interfaces: Vec::new() })
+    }
+
+    async fn confirm_retention(
+        &self,
+        confirm: ConfirmRetention,
+    ) -> Result<views::RetentionConfirmed, ControlError> {
+        self.note(format!("{confirm:?}"));
+        let to = views::Window { retention: "1w".into(), quarantined: "keep".into() };
+        Ok(views::RetentionConfirmed { interface: confirm.interface, to, in_force: true })
     }
 
     async fn drain(&self, order: DrainOrder) -> Result<(), ControlError> {

@@ -1,6 +1,6 @@
 //! Projects that load.
 
-use std::time::Duration;
+use portway_model::{Quarantined, Retention, Tier};
 
 use super::project;
 use crate::{ByteSize, Catalog, Environment, GrantSettings, PluginUse, Problem, Role, load, read};
@@ -8,6 +8,7 @@ use crate::{ByteSize, Catalog, Environment, GrantSettings, PluginUse, Problem, R
 const LAB: &str = r#"
 durability = "relaxed"
 dedupe_window = "0s"
+retention = "1w"
 [source]
 plugin = "mllp"
 listen = "${env:HOST}:2575"
@@ -35,7 +36,7 @@ fn lab_project() -> tempfile::TempDir {
     let dir = project(&[
         ("portway.toml", "[limits]\nmessage_bytes_max = \"1MB\"\n"),
         ("interfaces/lab.toml", LAB),
-        ("interfaces/billing.toml", ""),
+        ("interfaces/billing.toml", "quarantined = \"purge\"\n"),
         ("interfaces/README.md", "not an interface"),
     ]);
     std::fs::create_dir(dir.path().join("out")).unwrap();
@@ -48,16 +49,23 @@ fn a_project_loads_with_its_defaults() {
     let project = load(dir.path(), &Environment::of_pairs([("HOST", "127.0.0.1")])).unwrap();
     assert_eq!(project.limits.message_bytes_max, ByteSize::mb(1));
     assert_eq!(project.data_dir(), dir.path().join("data"));
-    assert_eq!(project.store.keep, Duration::from_secs(30 * 86_400));
+    assert_eq!(project.store.retention, Tier::SevenWeeks);
     assert_eq!(project.admin.address().port(), 8620);
     let names: Vec<_> = project.interfaces.iter().map(|interface| interface.name.as_str()).collect();
     assert_eq!(names, ["billing", "lab"]);
     let lab = project.interface("lab").unwrap();
+    assert_eq!(
+        project.retention(lab),
+        Retention { tier: Tier::OneWeek, quarantined: Quarantined::Keep },
+        "its own"
+    );
+    let billing = project.retention(project.interface("billing").unwrap());
+    assert_eq!(billing, Retention { tier: Tier::SevenWeeks, quarantined: Quarantined::Purge }, "the store's");
     assert_eq!(lab.dedupe_window, None);
     let source = lab.source.as_ref().unwrap();
     assert_eq!(source.listen.as_ref().unwrap().value.to_string(), "127.0.0.1:2575");
     assert_eq!(source.settings.to_text(), r#"{"key":"PID-3.1","site":"127.0.0.1"}"#);
-    assert_eq!(source.settings.place_of("/key").unwrap().line, 8);
+    assert_eq!(source.settings.place_of("/key").unwrap().line, 9);
     let sender = lab.destinations[0].sender.as_ref().unwrap();
     let GrantSettings::Folder(folder) = &sender.grants.values().next().unwrap().value else { panic!() };
     assert_eq!(folder.path.as_path(), dir.path().join("out"));
@@ -124,6 +132,6 @@ fn a_catalog_adds_what_manifests_know() {
     assert!(draft.problems().is_empty(), "{}", draft.problems());
     draft.check_plugins(&Few);
     let problems = draft.finish().unwrap_err().to_string();
-    assert!(problems.contains("interfaces/lab.toml:16:10: there is no transform `oru-to-json`\n  hint: did you mean `oru-to-jsom`?"), "{problems}");
-    assert!(problems.contains("interfaces/lab.toml:19:21: `mode` is not what it was"), "{problems}");
+    assert!(problems.contains("interfaces/lab.toml:17:10: there is no transform `oru-to-json`\n  hint: did you mean `oru-to-jsom`?"), "{problems}");
+    assert!(problems.contains("interfaces/lab.toml:20:21: `mode` is not what it was"), "{problems}");
 }

@@ -37,18 +37,25 @@ impl Core {
     pub(super) fn next_registration(&mut self) -> Option<Effect> {
         let (ticket, topology) = self.relayout.registrations.pop_front()?;
         self.relayout.registering = Some(ticket);
-        Some(Effect::Register(topology))
+        Some(Effect::Register(Topology { now: self.at.wall, ..topology }))
     }
 
     pub(super) fn registered(&mut self, answer: Result<Registered, StoreError>) {
         self.committer.release();
         let Some(ticket) = self.relayout.registering.take() else { return };
         let answer = match answer {
-            Ok(registered) => Ok(registered),
+            Ok(registered) => {
+                self.retentions.set_all(registered.retentions.clone());
+                Ok(registered)
+            }
             Err(error) if error.kind() == portway_store::ErrorKind::Fatal => {
                 return self.end(Err(EngineError::Store(error)));
             }
-            Err(error) => Err(ActError::Unavailable(error.to_string())),
+            Err(error) => {
+                // What it wants of old messages may be in force all the same.
+                self.retentions.doubt_all();
+                Err(ActError::Unavailable(error.to_string()))
+            }
         };
         self.out.push(Effect::Registered { ticket, answer });
     }

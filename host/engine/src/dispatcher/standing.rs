@@ -299,7 +299,7 @@ mod tests {
 
     fn moment(ms: u64) -> Moment {
         let wall = Timestamp(ms);
-        Moment { wall, steady: wall, elapsed: wall, monotonic: Duration::from_millis(ms) }
+        Moment { wall, steady: wall, monotonic: Duration::from_millis(ms) }
     }
 
     fn hear(standing: &mut Standing, run: u64, ms: u64, stop: Option<Stop>) -> Change {

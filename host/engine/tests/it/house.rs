@@ -1,6 +1,7 @@
 //! A house with a store, an engine and a receiver, for tests.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use portway_engine::{
 };
 use portway_model::{
     Answer, Attributes, DestinationId, Draft, Failure, GroupId, Guarantee, InterfaceId, Key, Later,
-    MessageId, OnQuarantine, Order, RateLimit, RetryPolicy, Tier, Timestamp,
+    MessageId, OnQuarantine, Order, RateLimit, Retention, RetryPolicy, Timestamp,
 };
 use portway_store::memory::MemoryStore;
 use portway_store::{
@@ -28,7 +29,7 @@ pub struct House {
     pub registered: Registered,
     /// As it began; none: it waits for its groups.
     pub tenure: Option<Tenure>,
-    plan: Plan,
+    pub plan: Plan,
     task: JoinHandle<Result<(), EngineError>>,
 }
 
@@ -41,6 +42,9 @@ pub struct Plan {
     pub limits: Limits,
     pub rate: Option<RateLimit>,
     pub guarantee: Guarantee,
+    /// Of `in`.
+    pub retention: Retention,
+    pub clock: TestClock,
 }
 
 impl Default for Plan {
@@ -53,7 +57,25 @@ impl Default for Plan {
             limits: Limits::default(),
             rate: None,
             guarantee: Guarantee::AtLeastOnce,
+            retention: Retention::default(),
+            clock: TestClock::default(),
         }
+    }
+}
+
+impl Plan {
+    /// What the store registers.
+    pub fn topology(&self) -> Topology {
+        let destinations = (0..self.orders.len()).map(|n| format!("to-{n}")).collect();
+        let interfaces = vec![
+            Registration { name: "in".into(), destinations, retention: self.retention },
+            Registration {
+                name: "target".into(),
+                destinations: vec!["end".into()],
+                ..Registration::default()
+            },
+        ];
+        Topology { interfaces, now: self.clock.now() }
     }
 }
 
@@ -67,15 +89,39 @@ pub struct Receiver {
     is_mended: Mutex<bool>,
 }
 
-struct TestClock(Instant);
+/// Of paused time; its wall time is moved as a test says.
+#[derive(Clone, Debug)]
+pub struct TestClock {
+    began: Instant,
+    /// Wall time when it began, in milliseconds.
+    wall: Arc<AtomicU64>,
+}
+
+impl Default for TestClock {
+    fn default() -> Self {
+        TestClock { began: Instant::now(), wall: Arc::new(AtomicU64::new(1_800_000_000_000)) }
+    }
+}
+
+impl TestClock {
+    /// Sets the wall clock ahead.
+    pub fn step(&self, ahead: Duration) {
+        self.wall.fetch_add(ahead.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// Sets the wall clock back.
+    pub fn step_back(&self, by: Duration) {
+        self.wall.fetch_sub(by.as_millis() as u64, Ordering::Relaxed);
+    }
+}
 
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
-        Timestamp(1_800_000_000_000) + self.monotonic()
+        Timestamp(self.wall.load(Ordering::Relaxed)) + self.monotonic()
     }
 
     fn monotonic(&self) -> Duration {
-        self.0.elapsed()
+        self.began.elapsed()
     }
 }
 
@@ -171,20 +217,14 @@ impl House {
     }
 
     async fn build_with(store: MemoryStore, plan: Plan, begins: Begins) -> House {
-        let names = (0..plan.orders.len()).map(|n| format!("to-{n}")).collect();
-        let topology = Topology {
-            interfaces: vec![
-                Registration { name: "in".into(), destinations: names },
-                Registration { name: "target".into(), destinations: vec!["end".into()] },
-            ],
-        };
+        let topology = plan.topology();
         let registered = store.register(&topology).await.unwrap();
         let receiver = Arc::new(Receiver::default());
         *receiver.target.lock().unwrap() = Some(registered.interfaces[1].0);
         let parts = EngineParts {
             store: Arc::new(store.clone()),
             deliver: receiver.clone(),
-            clock: Arc::new(TestClock(Instant::now())),
+            clock: Arc::new(plan.clock.clone()),
         };
         let tenure = match begins {
             Begins::AsOwner => Some(claim(&store, &registered).await),
@@ -349,11 +389,9 @@ fn settings(registered: &Registered, plan: &Plan) -> EngineSettings {
         id,
         group: GroupId(id.0),
         name: format!("interface-{id}"),
-        tier: Tier(0),
         durability: Durability::Strict,
         dedupe_window: Some(Duration::from_secs(3_600)),
         search: vec!["key".to_owned()],
-        keep: Duration::from_secs(1_000_000),
         destinations,
     };
     let (source, to) = &registered.interfaces[0];
@@ -364,5 +402,7 @@ fn settings(registered: &Registered, plan: &Plan) -> EngineSettings {
         interfaces: vec![interface(*source, destinations), interface(*target, ends)],
         limits: plan.limits,
         pauses: registered.pauses.clone(),
+        retentions: registered.retentions.clone(),
+        aged_to: registered.aged_to,
     }
 }

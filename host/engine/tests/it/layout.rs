@@ -100,7 +100,12 @@ async fn what_waits_for_a_destination_that_is_gone_can_be_dismissed() {
 async fn an_interface_comes_and_goes_while_others_go_on() {
     let house = House::build(Plan::default()).await;
     let topology = Topology {
-        interfaces: vec![Registration { name: "new".into(), destinations: vec!["to-new".into()] }],
+        interfaces: vec![Registration {
+            name: "new".into(),
+            destinations: vec!["to-new".into()],
+            ..Registration::default()
+        }],
+        ..Topology::default()
     };
     let registered = house.engine.register(topology).await.unwrap();
     let (new, destinations) = registered.interfaces[0].clone();

@@ -10,3 +10,4 @@ mod lanes;
 mod layout;
 mod ownership;
 mod rate;
+mod retention;

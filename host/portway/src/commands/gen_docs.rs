@@ -74,11 +74,10 @@ fn write_commands(page: &mut String, parent: &clap::Command, path: &str) {
         parent.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help");
     for command in shown {
         let path = format!("{path} {}", command.get_name());
-        if command.has_subcommands() {
-            write_commands(page, command, &path);
-        } else {
+        if !command.has_subcommands() || !command.is_subcommand_required_set() {
             write_command(page, command, &path);
         }
+        write_commands(page, command, &path);
     }
 }
 

@@ -13,6 +13,7 @@ pub mod lane;
 pub mod message;
 mod open;
 pub mod resume;
+pub mod retention;
 pub mod run;
 pub mod schema;
 pub mod secrets;
@@ -57,6 +58,7 @@ pub async fn dispatch(command: Command, output: &mut Output, judge: impl AsyncFn
         Command::Resume(args) => resume::run(args, output).await,
         Command::Lane(args) => lane::run(args, output).await,
         Command::Drain(args) => drain::run(args, output).await,
+        Command::Retention(args) => retention::run(args, output).await,
         Command::Backup(args) => backup::run(args, output).await,
         Command::Gen(args) => r#gen::run(args, output).await,
         Command::Sink(args) => sink::run(args, output).await,

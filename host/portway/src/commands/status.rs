@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use portway_admin::views::{Destination, DestinationState, EngineState, Interface, Reason, Status};
+use portway_admin::views::{
+    Destination, DestinationState, EngineState, Interface, Reason, RetentionCounts, Status,
+};
 
 use super::show;
 use crate::cli::ProjectArgs;
@@ -119,6 +121,27 @@ fn show_engine(text: &mut String, status: &Status) {
             let _ = write!(text, ", {} LOST ({})", show::number(lost.count), lost.reason);
         }
         let _ = writeln!(text);
+    }
+    show_retention(text, &status.retention);
+}
+
+/// What of old messages a person should look at.
+fn show_retention(text: &mut String, retention: &RetentionCounts) {
+    let RetentionCounts { changing, unconfirmed, clock_off_s } = *retention;
+    let mut parts = Vec::new();
+    if unconfirmed > 0 {
+        let waiting = show::counted(unconfirmed, "interface");
+        parts.push(format!("{waiting} waiting for `portway retention confirm`"));
+    }
+    if changing > 0 {
+        parts.push(format!("{} changing", show::counted(changing, "interface")));
+    }
+    if clock_off_s > 0 {
+        let off = show::duration(Duration::from_secs(clock_off_s));
+        parts.push(format!("the clock is {off} away from the age of messages"));
+    }
+    if !parts.is_empty() {
+        let _ = writeln!(text, "retention: {}", parts.join("; "));
     }
 }
 

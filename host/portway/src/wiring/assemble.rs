@@ -10,7 +10,7 @@ use portway_config::{
     DestinationSettings, Durability, InterfaceSettings, LimitSettings, PluginUse, Project, Role,
 };
 use portway_engine::settings as engine;
-use portway_model::{DestinationId, GroupId, InterfaceId, Tier, code};
+use portway_model::{DestinationId, GroupId, InterfaceId, code};
 use portway_runtime::{LoadError, OpeningError, Plugin, PluginKind, Runtime};
 use portway_store::{Registered, Store};
 
@@ -230,12 +230,14 @@ fn opening(
 /// What the engine is told of the project.
 pub fn engine_settings(project: &Project, registered: &Registered) -> engine::EngineSettings {
     let pairs = project.interfaces.iter().zip(&registered.interfaces);
-    let interfaces = pairs
-        .map(|(interface, (id, destinations))| interface_settings(project, interface, *id, destinations));
+    let interfaces =
+        pairs.map(|(interface, (id, destinations))| interface_settings(interface, *id, destinations));
     engine::EngineSettings {
         interfaces: interfaces.collect(),
         limits: limits(&project.limits),
         pauses: registered.pauses.clone(),
+        retentions: registered.retentions.clone(),
+        aged_to: registered.aged_to,
     }
 }
 
@@ -246,7 +248,6 @@ fn send_max(settings: &DestinationSettings) -> Duration {
 }
 
 fn interface_settings(
-    project: &Project,
     interface: &InterfaceSettings,
     id: InterfaceId,
     numbers: &[DestinationId],
@@ -268,14 +269,12 @@ fn interface_settings(
         id,
         group: GroupId(id.0),
         name: interface.name.as_str().to_owned(),
-        tier: Tier(0),
         durability: match interface.durability {
             Durability::Strict => portway_store::Durability::Strict,
             Durability::Relaxed => portway_store::Durability::Relaxed,
         },
         dedupe_window: interface.dedupe_window,
         search: interface.search.clone(),
-        keep: interface.keep.unwrap_or(project.store.keep),
         destinations: destinations.collect(),
     }
 }

@@ -10,8 +10,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use portway_admin::views::{self, Time};
 use portway_admin::{
-    Action, ActionKind, BulkAction, Control, ControlError, ControlErrorKind, DestinationAction,
-    DestinationActionKind, DrainOrder, Edit, LaneAction, LaneActionKind, RemoveState, params,
+    Action, ActionKind, BulkAction, ConfirmRetention, Control, ControlError, ControlErrorKind,
+    DestinationAction, DestinationActionKind, DrainOrder, Edit, LaneAction, LaneActionKind, RemoveState,
+    params,
 };
 use portway_config::{DestinationSettings, InterfaceSettings, Project};
 use portway_engine::ports::Clock;
@@ -26,8 +27,8 @@ mod edit;
 mod held;
 mod lane;
 mod outputs;
+mod retention;
 mod state;
-
 use outputs::output;
 
 use super::clock::SystemClock;
@@ -251,6 +252,7 @@ impl Control for EngineControl {
                 log_bytes: engine.intake.log_bytes,
                 pruned: engine.intake.pruned,
             },
+            retention: picture::retention(&engine.retention),
             memory: picture::memory(&engine.memory),
             interfaces: pairs
                 .map(|(one, parts)| self.interface(one, parts.as_ref(), &engine, &queues))
@@ -424,6 +426,17 @@ impl Control for EngineControl {
         let id = self.destination_id(interface, destination)?;
         let actions = self.store.list_destination_actions(id).await.map_err(unavailable)?;
         Ok(actions.into_iter().map(picture::destination_action).collect())
+    }
+
+    async fn list_retention(&self) -> Result<views::Retentions, ControlError> {
+        self.retentions().await
+    }
+
+    async fn confirm_retention(
+        &self,
+        confirm: ConfirmRetention,
+    ) -> Result<views::RetentionConfirmed, ControlError> {
+        self.confirm(confirm).await
     }
 
     async fn drain(&self, order: DrainOrder) -> Result<(), ControlError> {

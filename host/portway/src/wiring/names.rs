@@ -3,8 +3,11 @@
 use std::collections::HashMap;
 
 use portway_config::Project;
+use portway_engine::ports::Clock as _;
 use portway_model::{DestinationId, InterfaceId};
 use portway_store::{Registered, Registration, Topology};
+
+use super::clock::SystemClock;
 
 /// Both directions, for what the project has now.
 #[derive(Clone)]
@@ -25,8 +28,9 @@ pub fn topology(project: &Project) -> Topology {
     let interfaces = project.interfaces.iter().map(|interface| Registration {
         name: interface.name.as_str().to_owned(),
         destinations: interface.destinations.iter().map(|one| one.name.value.as_str().to_owned()).collect(),
+        retention: project.retention(interface),
     });
-    Topology { interfaces: interfaces.collect() }
+    Topology { interfaces: interfaces.collect(), now: SystemClock::new().now() }
 }
 
 impl Names {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use portway_admin::views::{self, Time};
 use portway_engine::status::{
     BlockedLane, CommitStatus, Counts, DestinationState, DestinationStatus, IntakeStatus, MemoryStatus,
-    RateStatus,
+    RateStatus, RetentionStatus,
 };
 use portway_engine::{AfterDrain, DrainStatus};
 use portway_model::{DestinationId, Failure, code};
@@ -96,6 +96,14 @@ pub fn commits(commits: &CommitStatus) -> views::Commits {
         p99_ms: quantile_ms(&commits.by_duration, 0.99),
         busy_ratio: if elapsed > 0.0 { commits.busy.as_secs_f64() / elapsed } else { 0.0 },
         busy_ms: millis(commits.busy),
+    }
+}
+
+pub fn retention(status: &RetentionStatus) -> views::RetentionCounts {
+    views::RetentionCounts {
+        changing: status.changing as u64,
+        unconfirmed: status.unconfirmed as u64,
+        clock_off_s: status.doubt.map_or(0, |doubt| doubt.off.as_secs()),
     }
 }
 

@@ -13,8 +13,8 @@ use portway::commands::dispatch;
 use portway::output::{Exit, Format, Output};
 use portway_admin::views::{self, Time};
 use portway_admin::{
-    Action, AdminServer, AdminSettings, BulkAction, Control, ControlError, ControlErrorKind,
-    DestinationAction, DrainOrder, Edit, LaneAction, RemoveState, params,
+    Action, AdminServer, AdminSettings, BulkAction, ConfirmRetention, Control, ControlError,
+    ControlErrorKind, DestinationAction, DrainOrder, Edit, LaneAction, RemoveState, params,
 };
 use portway_model::{DeliveryState, MessageId, MessageStatus, Timestamp};
 
@@ -223,6 +223,20 @@ impl Control for Engine {
         Ok(views::ActionDone { message: MessageId(42), action: "dismiss".into(), destinations })
     }
 
+    async fn list_retention(&self) -> Result<views::Retentions, ControlError> {
+        Ok(retentions())
+    }
+
+    async fn confirm_retention(
+        &self,
+        confirm: ConfirmRetention,
+    ) -> Result<views::RetentionConfirmed, ControlError> {
+        let ConfirmRetention { interface, author, reason } = confirm;
+        assert!(!author.is_empty());
+        let in_force = reason != "later";
+        Ok(views::RetentionConfirmed { interface, to: window("1w"), in_force })
+    }
+
     async fn drain(&self, _: DrainOrder) -> Result<(), ControlError> {
         Ok(())
     }
@@ -290,6 +304,29 @@ async fn a_message_is_shown_with_all_that_is_known_of_it() {
 }
 
 #[tokio::test]
+async fn retention_is_shown_with_what_waits_and_what_stays() {
+    let running = Running::start().await;
+    let (exit, stdout, _) = running.portway(&["retention"]).await;
+    assert_eq!(exit, Exit::Done);
+    check(
+        &stdout,
+        expect![[r#"
+            INTERFACE                 KEPT                 CHANGE                               WAITS                                              OLDEST    KEPT BEYOND
+            lab                       7w                   -                                    1w since 2 d 0 h, removes at least 1,234 messages  40 d 0 h  2 pending, 1 quarantined
+            ward                      1w                   to 7w since 1 d 0 h, 1 message left  3w for the change since 1 d 0 h                    -         -
+            old (not in the project)  7w with quarantined  -                                    -                                                  -         -
+
+            confirm it: portway retention confirm lab
+
+            the clock is 1 d 1 h ahead of the age of messages; it is believed in 1 h 0 min, if it goes on so
+        "#]],
+    );
+    let (_, stdout, _) = running.portway(&["retention", "--json"]).await;
+    let read: views::Retentions = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(read.interfaces.len(), 3);
+}
+
+#[tokio::test]
 async fn a_body_is_written_byte_for_byte() {
     let running = Running::start().await;
     let client = portway::client::Client::of_project(running.dir.path()).unwrap();
@@ -336,6 +373,11 @@ async fn actions_print_what_they_did() {
             "message 7 is dismissed at x\n",
         ),
         (&["resume", "lab", "api"], "api of lab goes on\n"),
+        (&["retention", "confirm", "lab"], "lab keeps its messages for 1w now; older ones go\n"),
+        (
+            &["retention", "confirm", "lab", "--reason", "later"],
+            "lab keeps its messages for 1w when the change that runs is over\n",
+        ),
         (&["backup", "copy.db"], "copy.db: 3.0 MB in 1 s\n"),
     ] {
         let (exit, stdout, stderr) = running.portway(line).await;
@@ -488,6 +530,7 @@ async fn the_status_page_names_what_needs_a_person() {
             intake CLOSED: the disk is full (full); 12,345 stored, 2 duplicate, 4 not stored (full)
             commits 999: mean 1.23 ms, p99 4.50 ms, busy 12 %, 1 FAILED
             store /p/data/portway.db: log 4.0 MB, 0 B free; memory 60.0 MB
+            retention: 2 interfaces waiting for `portway retention confirm`; the clock is 1 d 1 h away from the age of messages
 
             lab: mllp on 127.0.0.1:2575 with TLS, 2 of 100 connections
               15 messages, 1 refused, 0 controls; 16 settled, 16 answered
@@ -545,6 +588,7 @@ fn status() -> views::Status {
             log_bytes: 4 << 20,
             pruned: 0,
         },
+        retention: views::RetentionCounts { changing: 0, unconfirmed: 2, clock_off_s: 90_000 },
         memory: views::Memory { resident_bytes: Some(60 << 20), waiting: 3, body_bytes: 9, runs: 0 },
         interfaces: vec![interface()],
         engines: Vec::new(),
@@ -557,6 +601,61 @@ fn status() -> views::Status {
             replaces: false,
         }],
     }
+}
+
+fn window(tier: &str) -> views::Window {
+    views::Window { retention: tier.into(), quarantined: "keep".into() }
+}
+
+/// Before now, in days.
+fn days_ago(days: u64) -> Time {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    time(now.as_millis() as u64 - days * 86_400_000)
+}
+
+/// One interface whose shorter retention waits, one that is changing, and one that is gone.
+fn retentions() -> views::Retentions {
+    let quiet = views::Retention {
+        interface: "old".into(),
+        configured: None,
+        applied: views::Window { quarantined: "purge".into(), ..window("7w") },
+        change: None,
+        waiting: None,
+        confirmed: None,
+        oldest: None,
+        kept: None,
+    };
+    let removes = Some(views::Counted { count: 1_234, at_least: true });
+    let shorter = views::Retention {
+        interface: "lab".into(),
+        configured: Some(window("1w")),
+        waiting: Some(views::WaitingRetention {
+            to: window("1w"),
+            since: days_ago(2),
+            needs_confirmation: true,
+            removes,
+        }),
+        oldest: Some(days_ago(40)),
+        kept: Some(views::KeptBeyond { pending: 2, quarantined: 1, counted_at: days_ago(0) }),
+        applied: window("7w"),
+        ..quiet.clone()
+    };
+    let left = Some(views::Counted { count: 1, at_least: false });
+    let changing = views::Retention {
+        interface: "ward".into(),
+        configured: Some(window("3w")),
+        applied: window("1w"),
+        change: Some(views::RetentionChange { to: window("7w"), since: days_ago(1), left }),
+        waiting: Some(views::WaitingRetention {
+            to: window("3w"),
+            since: days_ago(1),
+            needs_confirmation: false,
+            removes: None,
+        }),
+        ..quiet.clone()
+    };
+    let clock = Some(views::ClockDoubt { off_s: 90_000, ahead: true, believed_in_s: 3_600 });
+    views::Retentions { age_now: days_ago(0), clock, interfaces: vec![shorter, changing, quiet] }
 }
 
 fn interface() -> views::Interface {

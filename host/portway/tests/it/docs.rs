@@ -59,7 +59,7 @@ fn the_schemas_find_what_is_wrong() {
         assert!(errors.iter().any(|error| error.contains(words)), "{words}: {errors:?}");
     };
     one("portway.schema.json", "[store]\nkep = \"1d\"", "kep");
-    one("portway.schema.json", "[store]\nkeep = \"1 day\"", "/store/keep");
+    one("portway.schema.json", "[store]\nretention = \"1 day\"", "/store/retention");
     one("portway.schema.json", "[limits]\nruns_max = 0", "/limits/runs_max");
     one("interface.schema.json", "[source]\nplugin = \"mllp\"\nsettings = { kee = \"PID-3\" }", "kee");
     one("interface.schema.json", "[source]\nplugin = \"file\"", "grants");

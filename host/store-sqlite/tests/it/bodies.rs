@@ -3,7 +3,7 @@
 use portway_model::MessageId;
 use portway_store::{Durability, Store as _, WriteBatch};
 
-use crate::harness::{Folder, batch, beside, message, sent, store};
+use crate::harness::{Folder, LATER, batch, beside, expire, message, sent, store};
 
 fn large(seed: usize) -> Vec<u8> {
     (0..20_usize << 20).map(|n| (n.wrapping_mul(31).wrapping_add(seed) >> 3) as u8).collect()
@@ -24,13 +24,7 @@ async fn a_body_of_20_mb_reads_back_and_goes_with_its_message() {
     assert_eq!(chunks(&folder), 40);
     let results = (1..=3).map(|destination| sent(1, destination)).collect();
     opened.write(WriteBatch { results, ..batch(Durability::Relaxed) }).await.unwrap();
-    let gone = opened.prune(
-        portway_model::InterfaceId(1),
-        portway_model::Timestamp(u64::MAX),
-        crate::harness::NOW,
-        9,
-    );
-    assert_eq!(gone.await.unwrap(), 1);
+    assert_eq!(expire(&opened, LATER).await, 1);
     assert_eq!(chunks(&folder), 20);
 }
 

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use portway_model::{
     Answer, AttemptNo, Attributes, DestinationId, Draft, Epoch, GroupId, InterfaceId, Lane, MessageId, Round,
-    Tier, Timestamp,
+    Timestamp,
 };
 use portway_store::{
-    Claimed, DeliveryResult, Durability, NewDelivery, NewMessage, Registration, Settled, Store, StoreError,
-    Topology, WriteBatch, WriteOutcome,
+    Claimed, DeliveryResult, Durability, Expiry, NewDelivery, NewMessage, Registration, Settled, Store,
+    StoreError, Topology, WriteBatch, WriteOutcome,
 };
 use portway_store_sqlite::{SqliteSettings, SqliteStore};
 use tempfile::TempDir;
@@ -51,7 +51,8 @@ impl Folder {
 /// Interface 1 with destinations 1 to 3. Says whether the store was left uncleanly.
 pub(crate) async fn register(store: &SqliteStore) -> bool {
     let destinations = ["x", "y", "z"].map(str::to_owned).to_vec();
-    let topology = Topology { interfaces: vec![Registration { name: "a".into(), destinations }] };
+    let interface = Registration { name: "a".into(), destinations, ..Registration::default() };
+    let topology = Topology { interfaces: vec![interface], now: NOW };
     let registered = store.register(&topology).await.unwrap();
     let groups: Vec<GroupId> = registered.interfaces.iter().map(|(id, _)| GroupId(id.0)).collect();
     match store.claim(&groups, NOW).await.unwrap() {
@@ -67,7 +68,6 @@ pub(crate) fn message(body: impl Into<Bytes>) -> NewMessage {
     NewMessage {
         interface: InterfaceId(1),
         group: GroupId(1),
-        tier: Tier(0),
         received_at: NOW,
         draft: Draft {
             body: body.into(),
@@ -110,6 +110,22 @@ pub(crate) async fn store(
     messages: Vec<NewMessage>,
 ) -> Result<WriteOutcome, StoreError> {
     store.write(WriteBatch { messages, ..batch(Durability::Strict) }).await
+}
+
+/// When everything that is stored at [`NOW`] is older than any window.
+pub(crate) const LATER: Timestamp = Timestamp(NOW.0 + 50 * 86_400_000);
+
+/// Removes what is old by then; how many messages.
+pub(crate) async fn expire(store: &dyn Store, now: Timestamp) -> u64 {
+    let mut messages = 0;
+    loop {
+        let expiry = Expiry { now, aged_to: now, limit: 1_000 };
+        let expired = store.expire(&expiry).await.unwrap();
+        messages += expired.messages;
+        if !expired.goes_on {
+            return messages;
+        }
+    }
 }
 
 /// A connection beside the store's, as an operator's shell would have.

@@ -3,10 +3,10 @@
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use portway_model::{InterfaceId, MessageId, Timestamp};
+use portway_model::MessageId;
 use portway_store::{Durability, ErrorKind, Store as _, WriteBatch};
 
-use crate::harness::{Folder, NOW, batch, beside, message, sent, store};
+use crate::harness::{Folder, LATER, batch, beside, expire, message, sent, store};
 
 #[tokio::test]
 async fn the_log_begins_anew_while_it_is_written() {
@@ -41,7 +41,7 @@ async fn space_of_removed_messages_is_given_back() {
     }
     let bytes = || std::fs::metadata(folder.path()).unwrap().len();
     assert!(bytes() > 50_000_000);
-    assert_eq!(opened.prune(InterfaceId(1), Timestamp(u64::MAX), NOW, 1000).await.unwrap(), 100);
+    assert_eq!(expire(&opened, LATER).await, 100);
     opened.maintain(Duration::from_secs(60)).await.unwrap();
     opened.maintain(Duration::from_secs(60)).await.unwrap();
     // Some is kept for the next messages.

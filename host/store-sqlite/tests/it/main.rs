@@ -11,4 +11,5 @@ mod harness;
 mod housekeeping;
 mod opening;
 mod plans;
+mod retention;
 mod search;

@@ -1,9 +1,9 @@
 //! Messages are found by their terms wherever these are: waiting to be filed, or filed in a bucket.
 
-use portway_model::{InterfaceId, Key, Term, Timestamp};
+use portway_model::{Key, Term};
 use portway_store::{ListMessages, NewMessage, Store};
 
-use crate::harness::{Folder, NOW, message, store};
+use crate::harness::{Folder, LATER, expire, message, store};
 
 /// More than wait, and more than a bucket holds.
 const MESSAGES: u64 = 9_500;
@@ -58,10 +58,9 @@ async fn messages_are_found_while_their_terms_wait_and_after_they_are_filed() {
 async fn a_message_that_was_removed_is_found_no_more_wherever_its_terms_were() {
     let folder = Folder::new();
     let opened = folder.open().await;
-    let later = Timestamp(NOW.0 + 1_000);
     for count in [1_100, 100] {
         store(&opened, (1..=count).map(with_key).collect()).await.unwrap();
-        while opened.prune(InterfaceId(1), later, later, 500).await.unwrap() > 0 {}
+        assert_eq!(expire(&opened, LATER).await, count);
         assert_eq!(found(&opened, "K3").await, Vec::<u64>::new());
     }
     let kept = opened.list_messages(&ListMessages::default()).await.unwrap();

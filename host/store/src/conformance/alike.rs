@@ -9,16 +9,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use portway_model::{
     Answer, AttemptNo, Attributes, DestinationId, Epoch, Failure, GroupId, InterfaceId, Key, Lane, MessageId,
-    MessageStatus, Round, SavedBody, SavedOutput, StateWrite, Term, Timestamp,
+    MessageStatus, Quarantined, Retention, Round, SavedBody, SavedOutput, StateWrite, Term, Tier, Timestamp,
 };
 
 use super::Harness;
 use super::fixture::{Fixture, START};
 use crate::memory::MemoryStore;
 use crate::{
-    Action, ActionKind, Attempted, DedupeWindow, DeliveryResult, DestinationAction, DestinationActionKind,
-    Durability, Edited, ListMessages, ListStateKeys, NewDelivery, NewMessage, Origin, OriginKind,
-    Registration, Settled, SourceCursor, StateKey, Store, Suspect, Topology, WriteBatch,
+    Action, ActionKind, Attempted, ConfirmRetention, DedupeWindow, DeliveryResult, DestinationAction,
+    DestinationActionKind, Durability, Edited, Expiry, ListMessages, ListStateKeys, MoveRetention,
+    NewDelivery, NewMessage, Origin, OriginKind, Registration, RetentionView, Settled, SourceCursor,
+    StateKey, Store, Suspect, Topology, WriteBatch,
 };
 
 /// Numbers that look random and are the same for a seed (xorshift).
@@ -44,8 +45,60 @@ fn topology() -> Topology {
     let registration = |name: &str, destinations: &[&str]| Registration {
         name: name.into(),
         destinations: destinations.iter().map(|name| (*name).into()).collect(),
+        ..Registration::default()
     };
-    Topology { interfaces: vec![registration("a", &["p", "q", "r"]), registration("b", &["s", "t"])] }
+    let interfaces = vec![registration("a", &["p", "q", "r"]), registration("b", &["s", "t"])];
+    Topology { interfaces, now: START }
+}
+
+/// What a project may say of both interfaces.
+fn any_retention(dice: &mut Dice) -> Topology {
+    let mut wanted = topology();
+    for interface in &mut wanted.interfaces {
+        let tier = Tier::ALL[dice.below(3) as usize];
+        let quarantined = if dice.one_in(3) { Quarantined::Purge } else { Quarantined::Keep };
+        interface.retention = Retention { tier, quarantined };
+    }
+    wanted
+}
+
+/// Gives every message the wanted retention; how many went.
+async fn change(store: &dyn Store, wanted: &Topology, now: Timestamp) -> u64 {
+    store.register(&Topology { now, ..wanted.clone() }).await.unwrap();
+    let mut removed = 0;
+    for interface in (1..=INTERFACES).map(|id| InterfaceId(id as u32)) {
+        let (author, reason) = ("ann".to_owned(), "a test".to_owned());
+        let confirm = ConfirmRetention { interface, now, author, reason };
+        store.confirm_retention(&confirm).await.unwrap();
+        loop {
+            let step = MoveRetention { interface, age_now: now, now, limit: 7 };
+            let moved = store.move_retention(&step).await.unwrap();
+            removed += moved.removed;
+            if moved.state.change.is_none() {
+                break;
+            }
+        }
+    }
+    removed
+}
+
+/// Removes what is old by then; how many messages.
+async fn expire(store: &dyn Store, now: Timestamp) -> u64 {
+    let mut messages = 0;
+    loop {
+        let expiry = Expiry { now, aged_to: now, limit: 1_000 };
+        let expired = store.expire(&expiry).await.unwrap();
+        messages += expired.messages;
+        if !expired.goes_on {
+            return messages;
+        }
+    }
+}
+
+/// What is told of the retention of each interface, but for what a pass counted before.
+async fn retentions(store: &dyn Store, now: Timestamp) -> Vec<RetentionView> {
+    let views = store.list_retention(now).await.unwrap();
+    views.into_iter().map(|view| RetentionView { kept: None, ..view }).collect()
 }
 
 fn new_message(dice: &mut Dice, now: Timestamp) -> NewMessage {
@@ -279,9 +332,12 @@ async fn answers_alike(store: &dyn Store, seed: u64) {
         }
         assert_eq!(is.len(), should.len());
         if dice.one_in(6) {
-            let (interface, before) = (InterfaceId(1 + dice.below(INTERFACES) as u32), now);
-            let removed = store.prune(interface, before, now, 1000).await.unwrap();
-            assert_eq!(removed, memory.prune(interface, before, now, 1000).await.unwrap(), "seed {seed}");
+            let wanted = any_retention(&mut dice);
+            let removed = change(store, &wanted, now).await;
+            assert_eq!(removed, change(&memory, &wanted, now).await, "seed {seed}");
+            now = now + Duration::from_secs(dice.below(9) * 7 * 86_400);
+            assert_eq!(expire(store, now).await, expire(&memory, now).await, "seed {seed}");
+            assert_eq!(retentions(store, now).await, retentions(&memory, now).await, "seed {seed}");
         }
     }
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use portway_model::{
     Answer, AttemptNo, Attributes, DeliveryState, DestinationId, Draft, Epoch, Failure, GroupId, InterfaceId,
-    Key, Lane, MessageId, MessageStatus, Round, Tier, Timestamp,
+    Key, Lane, MessageId, MessageStatus, Round, Timestamp,
 };
 
 use super::Harness;
 use crate::{
     Action, ActionKind, ActionOutcome, Attempted, Claimed, DedupeWindow, DeliveryResult, DeliveryView,
-    Durability, ErrorKind, MessageOutcome, NewDelivery, NewMessage, Registered, Registration, ResultOutcome,
-    Settled, Store, Tenure, Topology, WriteBatch, WriteOutcome,
+    Durability, ErrorKind, Expiry, MessageOutcome, NewDelivery, NewMessage, Registered, Registration,
+    ResultOutcome, Settled, Store, Tenure, Topology, WriteBatch, WriteOutcome,
 };
 
 /// When a fixture begins.
@@ -37,8 +37,10 @@ pub(super) fn topology() -> Topology {
     let registration = |name: &str, destinations: &[&str]| Registration {
         name: name.into(),
         destinations: destinations.iter().map(|name| (*name).into()).collect(),
+        ..Registration::default()
     };
-    Topology { interfaces: vec![registration("a", &["x", "y"]), registration("b", &["z"])] }
+    let interfaces = vec![registration("a", &["x", "y"]), registration("b", &["z"])];
+    Topology { interfaces, now: START }
 }
 
 impl Fixture {
@@ -72,6 +74,24 @@ impl Fixture {
         self.now.fetch_add(seconds * 1000, Ordering::Relaxed);
     }
 
+    /// Removes what is old by now.
+    pub(super) async fn expire(&self) {
+        let now = self.now();
+        for _ in 0..1_000 {
+            if !self.store.expire(&Expiry { now, aged_to: now, limit: 100 }).await.unwrap().goes_on {
+                return;
+            }
+        }
+        panic!("there is always more that is old")
+    }
+
+    /// Waits until everything is past its window, also in a store that drops a week at once, and removes
+    /// it.
+    pub(super) async fn outlive(&self) {
+        self.wait(63 * 86_400);
+        self.expire().await;
+    }
+
     /// A batch with the next mark, now.
     pub(super) fn batch(&self) -> WriteBatch {
         let mark = self.mark.fetch_add(1, Ordering::Relaxed);
@@ -94,7 +114,6 @@ impl Fixture {
         NewMessage {
             interface: InterfaceId(1),
             group: GroupId(1),
-            tier: Tier(0),
             received_at: START,
             draft: Draft {
                 body,

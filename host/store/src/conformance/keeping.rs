@@ -1,11 +1,11 @@
-//! What lasts: numbers, marks, backups; and what goes.
+//! What lasts: numbers, marks, backups.
 
 use std::time::Duration;
 
-use portway_model::{DestinationId, InterfaceId, MessageId, MessageStatus, Timestamp};
+use portway_model::{DestinationId, InterfaceId, MessageId, MessageStatus};
 
 use super::Harness;
-use super::fixture::{Fixture, RESEND, applied, claim, quarantined, retry, sent, stored, topology};
+use super::fixture::{Fixture, RESEND, applied, claim, sent, stored, topology};
 use crate::{
     ActionOutcome, Durability, ErrorKind, MessageOutcome, NewMessage, Registration, ResultOutcome, Suspect,
     Topology, WriteBatch,
@@ -13,7 +13,10 @@ use crate::{
 
 fn only(name: &str, destinations: &[&str]) -> Topology {
     let destinations = destinations.iter().map(|name| (*name).to_owned()).collect();
-    Topology { interfaces: vec![Registration { name: name.into(), destinations }] }
+    Topology {
+        interfaces: vec![Registration { name: name.into(), destinations, ..Registration::default() }],
+        ..Topology::default()
+    }
 }
 
 pub async fn numbers_are_never_given_twice(harness: &dyn Harness) {
@@ -116,75 +119,11 @@ pub async fn an_empty_batch_is_a_write(harness: &dyn Harness) {
     assert!(fixture.store.find_mark(12).await.unwrap().is_some());
 }
 
-pub async fn prune_removes_what_is_done(harness: &dyn Harness) {
-    let fixture = Fixture::open(harness).await;
-    let large = "x".repeat((1 << 20) + 1);
-    let mut messages: Vec<NewMessage> = (0..4).map(|_| fixture.message("body")).collect();
-    messages.extend([fixture.keyed("k", &large), fixture.keyed("k", &large)]);
-    messages.push(NewMessage { interface: fixture.b, ..fixture.message_to(&[]) });
-    fixture.store(messages).await;
-    fixture.settle_one(MessageId(1), retry(Timestamp(1))).await;
-    let second = crate::DeliveryResult {
-        attempts: portway_model::AttemptNo(2),
-        ..fixture.result(MessageId(1), fixture.x, sent())
-    };
-    fixture.settle(vec![second]).await;
-    fixture.settle_one(MessageId(2), quarantined()).await;
-    fixture.settle_one(MessageId(5), sent()).await;
-    fixture.act(MessageId(4), None, crate::ActionKind::Dismiss).await;
-    fixture.wait(10);
-    let young = fixture.store_one(fixture.message_to(&[])).await;
-    let before = fixture.now();
-    // 3 is pending, 2 quarantined, 7 of another interface, the last too young.
-    assert_eq!(fixture.store.prune(fixture.a, before, fixture.now(), 100).await.unwrap(), 4);
-    assert_eq!(fixture.all().await, [young, MessageId(7), MessageId(3), MessageId(2)]);
-    for id in [1, 4, 5, 6].map(MessageId) {
-        assert_eq!(fixture.store.list_deliveries(id).await.unwrap(), []);
-        assert_eq!(fixture.store.list_attempts(id).await.unwrap(), []);
-        assert_eq!(fixture.store.list_actions(id).await.unwrap(), []);
-        assert_eq!(fixture.store.load_messages(&[id]).await.unwrap(), []);
-        assert_eq!(fixture.act(id, None, RESEND).await, ActionOutcome::NoMessage);
-    }
-    assert_eq!(fixture.lane(fixture.x, 0).await, [MessageId(3)]);
-    assert_eq!(fixture.store.prune(fixture.a, before, fixture.now(), 100).await.unwrap(), 0);
-    // Done later, gone later.
-    fixture.settle_one(MessageId(3), sent()).await;
-    fixture.act(MessageId(2), None, crate::ActionKind::Dismiss).await;
-    assert_eq!(fixture.store.prune(fixture.a, before, fixture.now(), 100).await.unwrap(), 2);
-}
-
-pub async fn prune_keeps_to_its_limit(harness: &dyn Harness) {
-    let fixture = Fixture::open(harness).await;
-    fixture.store((0..600).map(|_| fixture.message_to(&[])).collect()).await;
-    let prune = async |limit| {
-        fixture.store.prune(fixture.a, Timestamp(u64::MAX), fixture.now(), limit).await.unwrap()
-    };
-    assert_eq!(prune(0).await, 0);
-    assert_eq!(prune(2).await, 2);
-    assert_eq!(fixture.all().await.last(), Some(&MessageId(3)), "the oldest go first");
-    assert_eq!(prune(500).await, 500);
-    assert_eq!(prune(500).await, 98);
-    assert_eq!(fixture.all().await, []);
-}
-
-pub async fn prune_forgets_expired_keys_only(harness: &dyn Harness) {
-    let fixture = Fixture::open(harness).await;
-    let first = fixture.store_one(fixture.keyed("k", "same")).await;
-    fixture.settle_one(first, sent()).await;
-    fixture.wait(30);
-    assert_eq!(fixture.store.prune(fixture.a, fixture.now(), fixture.now(), 9).await.unwrap(), 1);
-    // A key is remembered for its window, also when its message is gone.
-    let outcome = fixture.store(vec![fixture.keyed("k", "same")]).await;
-    assert_eq!(outcome, [MessageOutcome::Duplicate { id: MessageId(2), of: first }]);
-    fixture.wait(31);
-    assert_eq!(fixture.store.prune(fixture.b, fixture.now(), fixture.now(), 9).await.unwrap(), 0);
-    assert_eq!(fixture.store(vec![fixture.keyed("k", "same")]).await, [stored(3)]);
-}
-
 pub async fn numbers_of_removed_messages_are_not_reused(harness: &dyn Harness) {
     let fixture = Fixture::open(harness).await;
     fixture.store((0..3).map(|_| fixture.message_to(&[])).collect()).await;
-    assert_eq!(fixture.store.prune(fixture.a, Timestamp(u64::MAX), fixture.now(), 9).await.unwrap(), 3);
+    fixture.outlive().await;
+    assert_eq!(fixture.all().await, []);
     let fixture = fixture.reopen(harness).await;
     assert_eq!(fixture.store(vec![fixture.message("body")]).await, [stored(4)]);
 }

@@ -284,8 +284,7 @@ pub async fn what_a_sender_was_given_is_kept(harness: &dyn Harness) {
     assert_eq!(told, [(fixture.x, 3, OutputBody::TooLarge(7)), (fixture.y, 2, OutputBody::Same)]);
     assert_eq!(fixture.store.load_output(id, fixture.x).await.unwrap(), None);
     assert_eq!(fixture.store.load_output(id, fixture.y).await.unwrap(), None);
-    fixture.wait(10);
-    assert_eq!(fixture.store.prune(fixture.a, fixture.now(), fixture.now(), 100).await.unwrap(), 1);
+    fixture.outlive().await;
     assert_eq!(fixture.store.list_outputs(id).await.unwrap(), []);
 }
 

@@ -137,11 +137,11 @@ pub async fn keys_of_state_are_listed_in_byte_order(harness: &dyn Harness) {
 
 pub async fn state_outlives_the_process_and_the_messages_it_came_with(harness: &dyn Harness) {
     let fixture = Fixture::open(harness).await;
-    let (a, x) = (fixture.a, fixture.x);
+    let x = fixture.x;
     let id = fixture.store_one(fixture.message_to(&[(x, 0)])).await;
     fixture.settle(vec![with(fixture.result(id, x, sent()), vec![write("a", Some("1"))])]).await;
-    let later = portway_model::Timestamp(fixture.now().0 + 60_000);
-    fixture.store.prune(a, later, later, 100).await.unwrap();
+    fixture.outlive().await;
+    assert_eq!(fixture.status(id).await, None);
     let store = harness.reopen(fixture.store).await;
     assert_eq!(get(&*store, x, "a").await.as_deref(), Some("1"));
 }

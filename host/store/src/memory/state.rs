@@ -6,12 +6,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use portway_model::{
     AttemptNo, Attributes, DeliveryState, DestinationId, GroupId, InterfaceId, Key, Lane, MessageId,
-    MessageStatus, Round, SavedOutput, Term, Timestamp,
+    MessageStatus, Round, SavedOutput, Term, Tier, Timestamp,
 };
 
 use super::EngineNo;
 use super::ownership::Ownership;
 use super::plugin_state::PluginState;
+use super::retention::Retentions;
 use crate::{
     Action, ActionKind, ActionOutcome, ActionView, AttemptView, DeliveryResult, DestinationActionView,
     Edited, MessageOutcome, NewMessage, Numbers, Origin, OriginKind, ResultOutcome, Settled, StoreError,
@@ -35,6 +36,7 @@ pub(super) struct State {
     dedupe: BTreeMap<(InterfaceId, Key), Remembered>,
     pub(super) cursors: BTreeMap<InterfaceId, Bytes>,
     pub(super) plugin_state: PluginState,
+    pub(super) retentions: Retentions,
     suspects: BTreeMap<(MessageId, DestinationId), u32>,
     requests: BTreeSet<(MessageId, String, Option<DestinationId>)>,
     pub(super) destination_actions: BTreeMap<DestinationId, Vec<DestinationActionView>>,
@@ -49,6 +51,7 @@ pub(super) struct Message {
     pub(super) interface: InterfaceId,
     pub(super) group: GroupId,
     pub(super) status: MessageStatus,
+    pub(super) tier: Tier,
     pub(super) received_at: Timestamp,
     pub(super) stored_at: Timestamp,
     pub(super) occurred_at: Option<Timestamp>,
@@ -96,6 +99,7 @@ impl State {
                 destinations.push(*self.destinations.entry((interface, name.clone())).or_insert(next));
             }
             self.numbers.insert(interface, destinations.iter().copied());
+            self.retentions.want(interface, registration.retention, topology.now);
             registered.push((interface, destinations));
         }
         registered
@@ -142,6 +146,7 @@ impl State {
             interface: new.interface,
             group: new.group,
             status: MessageStatus::Duplicate,
+            tier: self.retentions.tier(new.interface),
             received_at: new.received_at,
             stored_at: now,
             occurred_at: new.draft.occurred_at,
@@ -329,34 +334,25 @@ impl State {
         self.deliveries.range(of_message).map(|((_, destination), delivery)| (*destination, delivery))
     }
 
-    pub(super) fn prune(
-        &mut self,
-        interface: InterfaceId,
-        before: Timestamp,
-        now: Timestamp,
-        limit: u32,
-    ) -> u64 {
-        let is_done = |status| matches!(status, MessageStatus::Finished | MessageStatus::Duplicate);
-        let old: Vec<MessageId> = self
-            .messages
-            .iter()
-            .filter(|(_, message)| message.interface == interface && message.stored_at < before)
-            .filter(|(_, message)| is_done(message.status))
-            .map(|(id, _)| *id)
-            .take(limit as usize)
-            .collect();
-        for id in &old {
-            self.messages.remove(id);
-            self.actions.remove(id);
-        }
-        let gone: BTreeSet<MessageId> = old.into_iter().collect();
+    /// Interfaces that were ever registered, by name.
+    pub(super) fn interfaces(&self) -> impl Iterator<Item = (&String, InterfaceId)> {
+        self.interfaces.iter().map(|(name, id)| (name, *id))
+    }
+
+    /// All that belongs to messages that are gone.
+    pub(super) fn forget_messages(&mut self, gone: &BTreeSet<MessageId>) {
+        self.messages.retain(|id, _| !gone.contains(id));
+        self.actions.retain(|id, _| !gone.contains(id));
         self.deliveries.retain(|(message, _), _| !gone.contains(message));
+        self.held.retain(|(_, _, message)| !gone.contains(message));
         self.attempts.retain(|(message, ..), _| !gone.contains(message));
         self.outputs.retain(|(message, _), _| !gone.contains(message));
         self.suspects.retain(|(message, _), _| !gone.contains(message));
         self.requests.retain(|(message, ..)| !gone.contains(message));
+    }
+
+    pub(super) fn forget_expired_keys(&mut self, now: Timestamp) {
         self.dedupe.retain(|_, known| known.expires_at > now);
-        gone.len() as u64
     }
 }
 

@@ -32,7 +32,9 @@ impl Faults for Script {
 }
 
 fn topology() -> Topology {
-    Topology { interfaces: vec![Registration { name: "a".into(), destinations: vec!["x".into()] }] }
+    let interface =
+        Registration { name: "a".into(), destinations: vec!["x".into()], ..Registration::default() };
+    Topology { interfaces: vec![interface], ..Topology::default() }
 }
 
 async fn claim(store: &MemoryStore) -> Tenure {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use portway_engine::{DestinationSettings, RunId};
 use portway_model::{
-    DeliveryState, DestinationId, Guarantee, InterfaceId, Lane, OnQuarantine, OverRate, Round,
+    DeliveryState, DestinationId, Guarantee, InterfaceId, Lane, OnQuarantine, OverRate, Round, Timestamp,
 };
 
 use super::rate::Meter;
@@ -16,6 +16,8 @@ use super::rate::Meter;
 pub struct Shadow {
     pub interface: InterfaceId,
     pub body: Bytes,
+    /// By the clock of its engine.
+    pub stored_at: Timestamp,
     pub is_acknowledged: bool,
     pub duties: BTreeMap<DestinationId, Duty>,
 }

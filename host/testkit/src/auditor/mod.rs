@@ -10,6 +10,7 @@ mod others;
 mod outputs;
 mod rate;
 mod recovery;
+mod retention;
 mod sends;
 mod state;
 mod writes;
@@ -28,7 +29,8 @@ use books::{Ledger, Shadow};
 pub use outputs::given;
 use rate::Meter;
 pub use recovery::Death;
-pub use state::written;
+use retention::RetentionBooks;
+pub use state::{written, written_for};
 
 /// What is wrong, in a sentence.
 pub type Verdict = Result<(), String>;
@@ -39,7 +41,8 @@ pub struct Auditor {
     settings: EngineSettings,
     pub messages: BTreeMap<MessageId, Shadow>,
     /// Removed by age. A power loss may bring them back.
-    pruned: BTreeMap<MessageId, Shadow>,
+    expired: BTreeMap<MessageId, Shadow>,
+    retention: RetentionBooks,
     by_content: BTreeMap<Content, Vec<MessageId>>,
     pub ledgers: BTreeMap<DestinationId, Ledger>,
     submissions: BTreeMap<Ticket, Submitted>,
@@ -81,10 +84,12 @@ impl Auditor {
     pub fn new(settings: EngineSettings) -> Self {
         let destinations = settings.interfaces.iter().flat_map(|interface| &interface.destinations);
         let ledgers = destinations.map(|settings| (settings.id, Ledger::new(settings.clone()))).collect();
+        let retentions = settings.retentions.clone();
         Auditor {
             settings,
             messages: BTreeMap::new(),
-            pruned: BTreeMap::new(),
+            expired: BTreeMap::new(),
+            retention: RetentionBooks::new(&retentions),
             by_content: BTreeMap::new(),
             ledgers,
             submissions: BTreeMap::new(),
@@ -131,14 +136,14 @@ impl Auditor {
     pub fn found_out(&self, drafts: &[Draft], was_stored: bool) -> Verdict {
         match contents(drafts).find(|content| self.by_content.contains_key(content) != was_stored) {
             // Removed by age in the meantime.
-            Some(content) if was_stored && self.was_pruned(content) => Ok(()),
+            Some(content) if was_stored && self.was_expired(content) => Ok(()),
             Some(content) => Err(format!("{content:?}: the cursor says stored: {was_stored}")),
             None => Ok(()),
         }
     }
 
-    fn was_pruned(&self, content: Content) -> bool {
-        let mut bodies = self.pruned.values().filter_map(|shadow| content::read(&shadow.body));
+    fn was_expired(&self, content: Content) -> bool {
+        let mut bodies = self.expired.values().filter_map(|shadow| content::read(&shadow.body));
         bodies.any(|(other, _)| other == content)
     }
 
@@ -191,7 +196,7 @@ impl Auditor {
         let is_strict = self.is_strict(interface);
         let is_unflushed = self.unflushed.contains(&id);
         self.acknowledged += 1;
-        let known = self.messages.get_mut(&id).or_else(|| self.pruned.get_mut(&id));
+        let known = self.messages.get_mut(&id).or_else(|| self.expired.get_mut(&id));
         let Some(shadow) = known else {
             return Err(format!("message {id} is acknowledged and not stored"));
         };

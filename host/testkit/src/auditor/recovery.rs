@@ -40,7 +40,7 @@ impl Auditor {
         self.ledgers.values_mut().for_each(super::books::Ledger::restart);
         if death == Death::Power {
             self.unflushed.clear();
-            self.take_back_pruned(store)?;
+            self.take_back_expired(store)?;
         }
         let ids: Vec<MessageId> = self.messages.keys().copied().collect();
         for id in ids {
@@ -88,8 +88,8 @@ impl Auditor {
         duty.not_before = std::time::Duration::ZERO;
     }
 
-    fn take_back_pruned(&mut self, store: &MemoryStore) -> Verdict {
-        for (id, shadow) in std::mem::take(&mut self.pruned) {
+    fn take_back_expired(&mut self, store: &MemoryStore) -> Verdict {
+        for (id, shadow) in std::mem::take(&mut self.expired) {
             let left = now(store.load_messages(&[id])).map_err(|error| error.to_string())?;
             if left.first().is_some_and(|message| message.body == shadow.body) {
                 let content = content::read(&shadow.body).ok_or("a message without content")?.0;
@@ -100,7 +100,7 @@ impl Auditor {
         Ok(())
     }
 
-    fn forget(&mut self, id: MessageId) -> Option<Shadow> {
+    pub(super) fn forget(&mut self, id: MessageId) -> Option<Shadow> {
         let shadow = self.messages.remove(&id)?;
         self.suspects.retain(|(_, message)| *message != id);
         if let Some((content, _)) = content::read(&shadow.body)
@@ -112,26 +112,6 @@ impl Auditor {
             }
         }
         Some(shadow)
-    }
-
-    /// Messages were removed by age: only those that were finished.
-    pub fn pruned(&mut self, store: &MemoryStore) -> Verdict {
-        let ids: Vec<MessageId> = self.messages.keys().copied().collect();
-        for id in ids {
-            let left = now(store.get_message(id)).map_err(|error| error.to_string())?;
-            let Some(shadow) = self.messages.get(&id) else { continue };
-            if left.is_some() {
-                continue;
-            }
-            for (destination, duty) in &shadow.duties {
-                if matches!(duty.state, DeliveryState::Pending | DeliveryState::Quarantined) {
-                    return Err(format!("message {id} was pruned and is {} at {destination}", duty.state));
-                }
-            }
-            let shadow = self.forget(id);
-            self.pruned.extend(shadow.map(|shadow| (id, shadow)));
-        }
-        Ok(())
     }
 
     /// Faults have ceased and nothing waits: every delivery came to an end somebody can answer for.
@@ -155,6 +135,6 @@ impl Auditor {
                 }
             }
         }
-        Ok(())
+        self.all_moved(store)
     }
 }

@@ -216,6 +216,13 @@ impl Auditor {
             }
             if duty.is_unclear {
                 duty.said.add(reading, policy.attempts_max);
+                // Nobody outside knows how many attempts count of an owner before.
+                let may_end = match reading {
+                    Reading::Sent | Reading::Filtered | Reading::Quarantined => true,
+                    Reading::Again => policy.attempts_max > 0,
+                    Reading::Runaway | Reading::Untried => false,
+                };
+                duty.is_finished |= may_end && duty.was_lost && !was_lost;
                 continue;
             }
             let counts = duty.round.0 == round && !duty.is_over;

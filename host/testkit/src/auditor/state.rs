@@ -30,9 +30,15 @@ pub fn written(run: &Run) -> Vec<MessageState> {
     if !keeps_state(run.destination) {
         return Vec::new();
     }
-    let write = |message| StateWrite { space: SPACE.into(), key: key(message), value: Some("kept".into()) };
     let all = (0..).zip(&run.messages);
-    all.map(|(index, envelope)| MessageState { index, writes: vec![write(envelope.id)] }).collect()
+    let writes = |message| written_for(run.destination, message);
+    all.map(|(index, envelope)| MessageState { index, writes: writes(envelope.id) }).collect()
+}
+
+/// The same of one message.
+pub fn written_for(destination: DestinationId, message: MessageId) -> Vec<StateWrite> {
+    let write = || StateWrite { space: SPACE.into(), key: key(message), value: Some("kept".into()) };
+    keeps_state(destination).then(write).into_iter().collect()
 }
 
 impl Auditor {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use portway_model::{DeliveryState, DestinationId, Lane, MessageId, Round, code};
+use portway_model::{DeliveryState, DestinationId, Lane, MessageId, Round, Timestamp, code};
 use portway_store::{
     ActionKind, ActionOutcome, DeliveryResult, DestinationActionKind, Durability, MessageOutcome, NewMessage,
     ResultOutcome, Settled, WriteBatch, WriteOutcome,
@@ -17,10 +17,10 @@ impl Auditor {
     /// A transaction is in the store; the engine does not know it yet.
     pub fn committed(&mut self, batch: &WriteBatch, outcome: &WriteOutcome) -> Verdict {
         for (message, outcome) in batch.messages.iter().zip(&outcome.messages) {
-            self.stored(message, outcome, batch.durability)?;
+            self.stored(message, outcome, (batch.durability, batch.now))?;
         }
         for (result, outcome) in batch.results.iter().zip(&outcome.results) {
-            self.settled(result, outcome, batch.durability)?;
+            self.settled(result, outcome, (batch.durability, batch.now))?;
         }
         for (action, outcome) in batch.actions.iter().zip(&outcome.actions) {
             if let ActionOutcome::Done(changed) = outcome {
@@ -59,7 +59,12 @@ impl Auditor {
         Ok(())
     }
 
-    fn stored(&mut self, message: &NewMessage, outcome: &MessageOutcome, durability: Durability) -> Verdict {
+    fn stored(
+        &mut self,
+        message: &NewMessage,
+        outcome: &MessageOutcome,
+        (durability, stored_at): (Durability, Timestamp),
+    ) -> Verdict {
         let MessageOutcome::Stored { id, .. } = outcome else { return Ok(()) };
         let state =
             if message.draft.doubt.is_some() { DeliveryState::Quarantined } else { DeliveryState::Pending };
@@ -81,7 +86,7 @@ impl Auditor {
         if same.len() > 1 && self.once.contains(&content) {
             return Err(format!("{content:?} came with a cursor and is stored twice"));
         }
-        let shadow = Shadow { interface: message.interface, body, is_acknowledged: false, duties };
+        let shadow = Shadow { interface: message.interface, body, stored_at, is_acknowledged: false, duties };
         if self.messages.insert(*id, shadow).is_some() {
             return Err(format!("message {id} is stored twice"));
         }
@@ -93,7 +98,7 @@ impl Auditor {
         &mut self,
         result: &DeliveryResult,
         outcome: &ResultOutcome,
-        durability: Durability,
+        how: (Durability, Timestamp),
     ) -> Verdict {
         let (destination, message) = (result.destination, result.message);
         if let Some(ledger) = self.ledgers.get_mut(&destination) {
@@ -170,7 +175,7 @@ impl Auditor {
         }
         if let Settled::Routed(messages) = &result.settled {
             for (message, outcome) in messages.iter().zip(routed) {
-                self.stored(message, outcome, durability)?;
+                self.stored(message, outcome, how)?;
             }
         }
         Ok(())

@@ -172,6 +172,12 @@ impl World {
         if self.rng.random_bool(rates.clock_step) {
             self.step_clock();
         }
+        if self.rng.random_bool(rates.leap) {
+            self.leap();
+        }
+        if self.rng.random_bool(rates.wrong_clock) {
+            self.break_clock();
+        }
         if self.rng.random_bool(rates.full) {
             self.later(soon, Task::Room(false));
             self.later(soon + Duration::from_secs(3), Task::Room(true));
@@ -183,6 +189,7 @@ impl World {
         if self.rng.random_bool(0.5) {
             self.wall += step;
             self.auditor.clock_stepped();
+            self.auditor.clock_is_ahead(Duration::from_millis(self.wall.saturating_sub(super::START)));
         } else {
             self.wall = self.wall.saturating_sub(step);
         }

@@ -19,7 +19,9 @@ impl World {
         if self.core.is_none() {
             return;
         }
-        match self.rng.random_range(0..17) {
+        match self.rng.random_range(0..20) {
+            18.. => self.confirm_any(),
+            17 => self.want_retention(),
             16 => self.renew(destination),
             15 => self.register_again(),
             14 => self.edit(message),
@@ -58,7 +60,7 @@ impl World {
         self.tell(Event::ChangeLayout { ticket, change });
     }
 
-    fn register_again(&mut self) {
+    pub(super) fn register_again(&mut self) {
         self.tickets += 1;
         let topology = self.scenario.topology();
         self.tell(Event::Register { ticket: Ticket(self.tickets), topology });
@@ -115,6 +117,7 @@ impl World {
                 self.phase = Phase::Calm(self.monotonic);
                 self.receiver.is_calm = true;
                 self.store.set_full(false);
+                self.mend_clock();
                 self.waiting.retain(|_, task| !task.is_trouble());
                 self.later(Duration::from_secs(6), Task::GiveBack);
                 self.later(Duration::from_secs(1), Task::Settle);
@@ -139,7 +142,7 @@ impl World {
         let work = super::now(self.store.destinations_with_work()).unwrap_or_default();
         let is_unknown = self.core.is_none() || !self.clients_are_done();
         if work.is_empty() && !is_unknown {
-            if self.is_drained() {
+            if self.is_drained() && !self.is_changing() {
                 self.phase = Phase::Stopping;
                 return self.tell(Event::Shutdown);
             }

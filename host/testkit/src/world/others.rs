@@ -4,9 +4,7 @@
 use std::time::Duration;
 
 use portway_engine::Event;
-use portway_model::{
-    Answer, AttemptNo, DestinationId, GroupId, InterfaceId, Lane, MessageId, Tier, Timestamp,
-};
+use portway_model::{Answer, AttemptNo, DestinationId, GroupId, InterfaceId, Lane, MessageId, Timestamp};
 use portway_store::{
     Attempted, Claimed, DeliveryResult, Durability, MessageOutcome, NewDelivery, NewMessage, News, Pending,
     Settled, Store, WriteBatch, WriteOutcome,
@@ -14,6 +12,7 @@ use portway_store::{
 use rand::RngExt;
 
 use super::{Phase, Step, Task, World};
+use crate::auditor::written_for;
 use crate::content::{self, Content, Kind};
 
 /// Longer than what was in hand when the lock was lost can take.
@@ -50,7 +49,6 @@ impl World {
         let message = NewMessage {
             interface: id,
             group: GroupId(id.0),
-            tier: Tier(0),
             received_at: self.now().wall,
             deliveries: deliveries.collect(),
             draft,
@@ -153,7 +151,7 @@ impl World {
             attempts: AttemptNo(row.attempts.0 + 1),
             settled: Settled::Sent(Answer::default()),
             attempted: Some(Attempted { started_at: self.now().wall, took: Duration::ZERO }),
-            state: Vec::new(),
+            state: written_for(destination, row.message),
             output: None,
         }
     }

@@ -3,10 +3,10 @@
 use futures::FutureExt;
 use portway_engine::status::OwnershipStatus;
 use portway_engine::{Event, Read, ReadId};
-use portway_model::{GroupId, InterfaceId, Timestamp};
+use portway_model::{GroupId, Timestamp};
 use portway_store::memory::MemoryStore;
 use portway_store::{
-    Claimed, ErrorKind, Registered, ResultOutcome, Settled, Store, StoreError, Tenure, Topology, WriteBatch,
+    Claimed, ErrorKind, Registered, ResultOutcome, Settled, Store, StoreError, Tenure, WriteBatch,
     WriteOutcome,
 };
 use rand::RngExt;
@@ -122,28 +122,13 @@ impl World {
         self.later_by_latency(Task::Engine(Event::Maintained(answer)));
     }
 
-    pub(super) fn register(&mut self, topology: &Topology) {
-        let answer = self.unless_faulty(|world| super::now(world.store.register(topology)));
-        self.later_by_latency(Task::Engine(Event::Registered(answer)));
-    }
-
     pub(super) fn claim(&mut self, groups: &[GroupId]) {
         let now = self.now().wall;
         let answer = self.unless_faulty(|world| super::now(world.store.claim(groups, now)));
         self.later_by_latency(Task::Engine(Event::Claimed(answer)));
     }
 
-    pub(super) fn prune(&mut self, what: (InterfaceId, Timestamp, Timestamp, u32)) -> Step {
-        let (interface, before, now, limit) = what;
-        let answer = self.unless_faulty(|world| super::now(world.store.prune(interface, before, now, limit)));
-        if answer.as_ref().is_ok_and(|count| *count > 0) {
-            self.auditor.pruned(&self.store)?;
-        }
-        self.later_by_latency(Task::Engine(Event::Pruned(answer)));
-        Ok(())
-    }
-
-    fn unless_faulty<T>(
+    pub(super) fn unless_faulty<T>(
         &mut self,
         call: impl FnOnce(&World) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {

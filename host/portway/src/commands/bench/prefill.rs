@@ -7,8 +7,7 @@ use bytes::Bytes;
 use portway_config::Project;
 use portway_engine::ports::Clock;
 use portway_model::{
-    AttemptNo, Attributes, DestinationId, Draft, Epoch, Failure, GroupId, InterfaceId, Key, Lane, Round,
-    Tier, code,
+    AttemptNo, Attributes, DestinationId, Draft, Epoch, Failure, GroupId, InterfaceId, Key, Lane, Round, code,
 };
 use portway_store::{
     Claimed, DeliveryResult, Durability, MessageOutcome, NewDelivery, NewMessage, Settled, Store, WriteBatch,
@@ -113,7 +112,6 @@ fn message(
     NewMessage {
         interface: id,
         group: GroupId(id.0),
-        tier: Tier(0),
         received_at: clock.now(),
         deliveries: deliveries.collect(),
         draft: Draft {

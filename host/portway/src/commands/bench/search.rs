@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use bytes::Bytes;
 use portway_engine::ports::Clock;
-use portway_model::{Attributes, Draft, GroupId, InterfaceId, Key, Term, Tier};
+use portway_model::{Attributes, Draft, GroupId, InterfaceId, Key, Term};
 use portway_store::{Durability, ListMessages, NewMessage, Registration, Store, Topology, WriteBatch};
 use portway_store_sqlite::{SqliteSettings, SqliteStore};
 
@@ -53,8 +53,8 @@ pub async fn measure(messages: u64, searches: u64) -> Result<Vec<Figure>> {
 
 async fn open(path: std::path::PathBuf) -> Result<SqliteStore> {
     let store = SqliteStore::open(SqliteSettings::new(path)).await?;
-    let interfaces = vec![Registration { name: "lab".to_owned(), destinations: Vec::new() }];
-    store.register(&Topology { interfaces }).await?;
+    let interfaces = vec![Registration { name: "lab".to_owned(), ..Registration::default() }];
+    store.register(&Topology { interfaces, ..Topology::default() }).await?;
     Ok(store)
 }
 
@@ -96,7 +96,6 @@ fn message(number: u64, names: &[String]) -> Result<NewMessage> {
     Ok(NewMessage {
         interface: InterfaceId(1),
         group: GroupId(1),
-        tier: Tier(0),
         received_at: SystemClock::new().now(),
         terms: Term::of_message(names, key.as_ref(), &attributes),
         draft: Draft {

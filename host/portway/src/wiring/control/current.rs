@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use portway_admin::views;
 use portway_admin::{
-    Action, BulkAction, Control, ControlError, DestinationAction, DrainOrder, Edit, LaneAction, RemoveState,
-    params,
+    Action, BulkAction, ConfirmRetention, Control, ControlError, DestinationAction, DrainOrder, Edit,
+    LaneAction, RemoveState, params,
 };
 use portway_model::MessageId;
 
@@ -106,6 +106,17 @@ impl Control for CurrentControl {
         destination: &str,
     ) -> Result<Vec<views::DestinationActionRecord>, ControlError> {
         self.now().list_destination_actions(interface, destination).await
+    }
+
+    async fn list_retention(&self) -> Result<views::Retentions, ControlError> {
+        self.now().list_retention().await
+    }
+
+    async fn confirm_retention(
+        &self,
+        confirm: ConfirmRetention,
+    ) -> Result<views::RetentionConfirmed, ControlError> {
+        self.now().confirm_retention(confirm).await
     }
 
     async fn drain(&self, order: DrainOrder) -> Result<(), ControlError> {

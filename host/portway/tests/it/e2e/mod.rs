@@ -17,6 +17,7 @@ mod process;
 pub mod project;
 mod refused;
 mod respond;
+mod retention;
 mod routes;
 mod rubbish;
 mod secrets;
