@@ -14,7 +14,7 @@ use crate::error::{closed, damaged, failed};
 use crate::maintenance::Log;
 use crate::retention::{self, Passes, Pruned};
 use crate::transaction::{Writing, begin, commit};
-use crate::{destination, owner, register, result, suspect, term};
+use crate::{destination, owner, register, suspect, term};
 
 /// The writing side of a store.
 pub(crate) struct Writer {
