@@ -22,7 +22,8 @@ const NO_ROOM: i16 = 3;
 const STATEMENT_OUTPUTS: usize = 64;
 const STATEMENT_BYTES: usize = 4 << 20;
 
-const KEEP: &str = "INSERT INTO outputs (message_id, destination_id, round, attempt, saved_at, key, attributes,
+const KEEP: &str =
+    "INSERT INTO outputs (message_id, destination_id, round, attempt, saved_at, key, attributes,
         kind, body_bytes, body, tier, day)
     SELECT o.message_id, o.destination_id, o.round, o.attempt, $1, o.key, o.attributes, o.kind, o.body_bytes,
         o.body, o.tier, o.day

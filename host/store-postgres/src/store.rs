@@ -9,8 +9,8 @@ use bytes::Bytes;
 use portway_model::{DestinationId, GroupId, InterfaceId, Lane, MessageId, Timestamp};
 use portway_store::{
     ActionView, AttemptView, Claimed, DeliveryView, DestinationActionView, EngineView, ErrorKind, LaneHead,
-    ListMessages, ListStateKeys, Maintenance, MessageView, News, OutputView, Page, Pending, QueueView, Registered, Store, StoreError,
-    StoredMessage, Topology, WriteBatch, WriteOutcome,
+    ListMessages, ListStateKeys, Maintenance, MessageView, News, OutputView, Page, Pending, QueueView,
+    Registered, Store, StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
 };
 use tokio::sync::Mutex;
 

@@ -68,8 +68,8 @@ const TRACE: &str = "WITH traced AS (UPDATE last_write SET mark = $2, outcome = 
         RETURNING o.group_id, o.engine)
     SELECT group_id, strangers FROM owners WHERE engine = $1 AND epoch = $5 AND strangers > 0
     UNION ALL
-    SELECT group_id, (pg_notify('portway_' || to_hex(hashtextextended(current_schema() || ': news of ' || engine,
-        0)), group_id::text) IS NULL)::int8 - 2 FROM counted";
+    SELECT group_id, CASE WHEN pg_notify('portway_' || to_hex(hashtextextended(current_schema() || ': news of '
+        || engine, 0)), group_id::text) IS NULL THEN -2 ELSE -1 END FROM counted";
 
 impl Writing<'_> {
     /// Everything but the commit.

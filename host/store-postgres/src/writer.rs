@@ -17,11 +17,11 @@ use crate::connect::{Connector, become_writer};
 use crate::day::Days;
 use crate::error::{Failed, closed, damaged};
 use crate::maintenance::Housekeeping;
+use crate::news::Told;
 use crate::partition::{self, Patience};
 use crate::query::{Session, value};
 use crate::readers::Readers;
 use crate::retention::{self, Passes, Pruned};
-use crate::news::Told;
 use crate::transaction::{Stored, Writing, begin};
 use crate::{destination, owner, register, term};
 
@@ -185,11 +185,7 @@ impl Writer {
         Ok(outcome)
     }
 
-    async fn write_in(
-        &mut self,
-        session: &mut Session,
-        batch: &WriteBatch,
-    ) -> Result<Stored, Failed> {
+    async fn write_in(&mut self, session: &mut Session, batch: &WriteBatch) -> Result<Stored, Failed> {
         if self.known.numbers.check(batch).is_err() {
             // Perhaps another engine registered it.
             self.known.numbers = register::numbers(session).await?;

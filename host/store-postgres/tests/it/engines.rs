@@ -11,9 +11,9 @@ use portway_store::{
 };
 use portway_store_postgres::{PostgresSettings, PostgresStore};
 
-use crate::harness::{Server, batch, message, register, sent};
+use crate::harness::{Server, batch, message, own, register, sent};
 
-async fn engine(server: &Server, name: &str) -> Arc<PostgresStore> {
+pub(crate) async fn engine(server: &Server, name: &str) -> Arc<PostgresStore> {
     let settings = PostgresSettings { engine: name.into(), ..server.settings() };
     let store = PostgresStore::open(settings).await.unwrap();
     register(&store).await;
@@ -37,11 +37,12 @@ async fn marks_and_ends_belong_to_their_engine() {
     two.write(write(72)).await.unwrap();
     assert!(one.find_mark(71).await.unwrap().is_some(), "the other one's write does not hide it");
     assert!(one.find_mark(72).await.unwrap().is_none());
+    assert!(!own(&one, &[1]).await.unclean && !own(&two, &[2]).await.unclean);
     two.close().await.unwrap();
     drop((one, two));
-    let (one, two) = (server.settings(), PostgresSettings { engine: "two".into(), ..server.settings() });
-    assert!(register(&PostgresStore::open(one).await.unwrap()).await, "it was killed");
-    assert!(!register(&PostgresStore::open(two).await.unwrap()).await, "it ended in order");
+    let (one, two) = (engine(&server, "one").await, engine(&server, "two").await);
+    assert!(own(&one, &[1]).await.unclean, "it was killed");
+    assert!(!own(&two, &[2]).await.unclean, "it ended in order");
 }
 
 #[tokio::test]

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use portway_model::{
-    Answer, AttemptNo, Attributes, DestinationId, Draft, GroupId, InterfaceId, Lane, MessageId, Round, Tier,
-    Timestamp,
+    Answer, AttemptNo, Attributes, DestinationId, Draft, Epoch, GroupId, InterfaceId, Lane, MessageId, Round,
+    Tier, Timestamp,
 };
 use portway_store::conformance::Harness;
 use portway_store::{
-    DeliveryResult, Durability, NewDelivery, NewMessage, Registration, Settled, Store, StoreError, Topology,
-    WriteBatch, WriteOutcome,
+    Claimed, DeliveryResult, Durability, NewDelivery, NewMessage, Registration, Settled, Store, StoreError,
+    Tenure, Topology, WriteBatch, WriteOutcome,
 };
 use portway_store_postgres::{PostgresSettings, PostgresStore};
 use portway_testkit_postgres::{Cluster, ClusterSettings, Programs};
@@ -87,6 +87,11 @@ impl Harness for Server {
         Arc::new(PostgresStore::open(self.settings()).await.unwrap())
     }
 
+    async fn another(&self, _store: &Arc<dyn Store>) -> Option<Arc<dyn Store>> {
+        let settings = PostgresSettings { engine: "two".into(), ..self.settings() };
+        Some(Arc::new(PostgresStore::open(settings).await.unwrap()))
+    }
+
     fn backup_path(&self) -> Option<std::path::PathBuf> {
         None
     }
@@ -97,10 +102,19 @@ impl Harness for Server {
 }
 
 /// Interface 1 with destinations 1 to 3.
-pub(crate) async fn register(store: &PostgresStore) -> bool {
+pub(crate) async fn register(store: &PostgresStore) {
     let destinations = ["x", "y", "z"].map(str::to_owned).to_vec();
     let topology = Topology { interfaces: vec![Registration { name: "a".into(), destinations }] };
-    store.register(&topology).await.unwrap().unclean
+    store.register(&topology).await.unwrap();
+}
+
+/// Owns groups, which nobody else does.
+pub(crate) async fn own(store: &PostgresStore, groups: &[u32]) -> Tenure {
+    let groups: Vec<GroupId> = groups.iter().copied().map(GroupId).collect();
+    match store.claim(&groups, NOW).await.unwrap() {
+        Claimed::Owned(tenure) => tenure,
+        Claimed::Refused(owners) => panic!("others own {owners:?}"),
+    }
 }
 
 /// A message for destinations 1 to 3, in the first lane.
@@ -137,6 +151,8 @@ pub(crate) fn sent(message: u64, destination: u32) -> DeliveryResult {
         attempts: AttemptNo(1),
         settled: Settled::Sent(Answer::default()),
         attempted: None,
+        epoch: Epoch(0),
+        output: None,
     }
 }
 

@@ -6,7 +6,7 @@ use portway_model::{DestinationId, Lane, MessageId, Tier};
 use portway_store::{ActionKind, Durability, MessageOutcome, NewMessage, Settled, Store as _, WriteBatch};
 use portway_store_postgres::PostgresStore;
 
-use crate::harness::{Server, batch, message, register, sent, store};
+use crate::harness::{Server, batch, message, own, register, sent, store};
 use crate::outage::Holder;
 
 async fn waiting(store: &PostgresStore) -> Vec<u64> {
@@ -86,8 +86,10 @@ fn suffix(server: &Server) -> String {
 async fn a_floor_rises_behind_what_was_delivered_and_falls_for_what_comes_back() {
     let server = Server::of_system();
     let opened = server.open().await;
+    let epoch = own(&opened, &[1]).await.epoch;
     store(&opened, (0..1_500).map(|_| message("x")).collect()).await.unwrap();
     let quarantined = |n| portway_store::DeliveryResult {
+        epoch,
         settled: Settled::Quarantined(portway_model::Failure::new("bad", "no good")),
         ..sent(n, 1)
     };

@@ -11,6 +11,7 @@ mod heads;
 mod housekeeping;
 mod opening;
 mod outage;
+mod ownership;
 mod plans;
 mod texts;
 mod tls;

@@ -11,14 +11,16 @@ use portway_store::conformance::alike;
 use portway_store::{Durability, ListMessages, Store as _, WriteBatch};
 use portway_testkit_postgres::{ClusterSettings, Programs};
 
-use crate::harness::{NOW, Server, batch, message, sent, store};
+use crate::engines::engine;
+use crate::harness::{NOW, Server, batch, message, own, sent, store};
 
 /// Tables that grow with what is stored.
-const LARGE: [&str; 9] = [
+const LARGE: [&str; 10] = [
     "messages",
     "bodies",
     "deliveries",
     "attempts",
+    "outputs",
     "dedupe",
     "message_terms",
     "message_actions",
@@ -161,8 +163,10 @@ async fn use_everything(server: &Server) {
     // More in one lane than a reader of heads passes by.
     opened.lane_heads(DestinationId(2)).await.unwrap();
     let failure = portway_model::Failure::new("bad", "no good");
+    let epoch = own(&opened, &[1]).await.epoch;
     let quarantined = |n| portway_store::DeliveryResult {
         settled: portway_store::Settled::Quarantined(failure.clone()),
+        epoch,
         ..sent(n, 2)
     };
     let results = (2..=1_100).map(quarantined).collect();
@@ -186,6 +190,12 @@ async fn use_everything(server: &Server) {
     ] {
         opened.list_messages(&list).await.unwrap();
     }
+    opened.list_outputs(MessageId(1)).await.unwrap();
+    opened.load_output(MessageId(1), DestinationId(1)).await.unwrap();
+    let another = engine(server, "two").await;
+    store(&another, vec![message("for the other")]).await.unwrap();
+    opened.news().await;
+    opened.list_engines().await.unwrap();
     opened.close().await.unwrap();
 }
 

@@ -6,7 +6,7 @@ use portway_store::{
     Action, ActionKind, Durability, ListMessages, MessageOutcome, Settled, Store as _, WriteBatch,
 };
 
-use crate::harness::{Server, batch, message, sent, store};
+use crate::harness::{Server, batch, message, own, sent, store};
 
 #[tokio::test]
 async fn keys_and_attributes_with_a_zero_are_kept_as_they_are() {
@@ -37,11 +37,15 @@ async fn keys_and_attributes_with_a_zero_are_kept_as_they_are() {
 async fn a_zero_in_what_people_read_is_shown_as_a_mark() {
     let server = Server::of_system();
     let opened = server.open().await;
+    let epoch = own(&opened, &[1]).await.epoch;
     store(&opened, vec![message("x"), message("y")]).await.unwrap();
     let answered = Settled::Sent(Answer { code: "2\u{0}0".into(), text: String::new() });
     let failed = Settled::Quarantined(Failure::new("bad", "no\0good"));
-    let results = [(1, answered), (2, failed)]
-        .map(|(id, settled)| portway_store::DeliveryResult { settled, ..sent(id, 1) });
+    let results = [(1, answered), (2, failed)].map(|(id, settled)| portway_store::DeliveryResult {
+        settled,
+        epoch,
+        ..sent(id, 1)
+    });
     let action = Action {
         message: MessageId(1),
         destination: Some(DestinationId(2)),
