@@ -26,6 +26,8 @@ pub(super) struct Ownership {
     epoch: Option<Epoch>,
     /// A claim is in hand.
     is_asking: bool,
+    /// It was lost, perhaps what that claim brings.
+    lost_meanwhile: bool,
     /// What was stored of destinations since that claim, which may not know it.
     acted: Vec<DestinationAction>,
     /// The next claim is not before.
@@ -71,6 +73,11 @@ impl Core {
     pub(super) fn claimed(&mut self, answer: Result<Claimed, StoreError>) {
         self.ownership.is_asking = false;
         let acted = std::mem::take(&mut self.ownership.acted);
+        if std::mem::take(&mut self.ownership.lost_meanwhile) {
+            // Whether the answer is older than the loss nobody knows.
+            self.ownership.ask_at = self.at.monotonic;
+            return;
+        }
         self.ownership.ask_at = self.at.monotonic + CLAIM_EVERY;
         match answer {
             Ok(Claimed::Owned(tenure)) => {
@@ -124,6 +131,7 @@ impl Core {
     }
 
     pub(super) fn lose(&mut self) {
+        self.ownership.lost_meanwhile |= self.ownership.is_asking;
         if self.ownership.epoch.take().is_some() {
             self.ownership.ask_at = self.at.monotonic;
             self.dispatcher.lose();
