@@ -299,6 +299,7 @@ const OPERATIONS: &[Operation] = &[
         ..NO_OPERATION
     },
     Operation {
+        method: "post",
         path: "/api/v1/retention/{interface}/confirm",
         id: "confirmRetention",
         summary: "Agree to a retention that removes messages",

@@ -28,7 +28,7 @@ struct Sabotage {
     wrong: &'static str,
 }
 
-const SABOTAGES: [Sabotage; 22] = [
+const SABOTAGES: [Sabotage; 25] = [
     Sabotage {
         does: "acknowledges before the flush",
         file: "host/engine/src/core.rs",
@@ -160,6 +160,24 @@ const SABOTAGES: [Sabotage; 22] = [
         file: "host/store/src/write.rs",
         right: "Settled::Sent(_) | Settled::Routed(_) | Settled::Filtered(_) => true,\n            Settled::Quarantined(_) | Settled::Retry { .. } => false,",
         wrong: "Settled::Sent(_) | Settled::Routed(_) => true,\n            Settled::Filtered(_) | Settled::Quarantined(_) | Settled::Retry { .. } => false,",
+    },
+    Sabotage {
+        does: "sends on without what another engine stored before",
+        file: "host/engine/src/core/apply.rs",
+        right: "if !outcome.elsewhere.is_empty() {",
+        wrong: "if outcome.elsewhere.len() > 64 {",
+    },
+    Sabotage {
+        does: "reads what others stored only behind what it knows",
+        file: "host/engine/src/dispatcher/tenure.rs",
+        right: "lane.rewind = Some(FIRST);",
+        wrong: "lane.stream.expect_more();",
+    },
+    Sabotage {
+        does: "goes on with what it knew before it lost its groups",
+        file: "host/engine/src/dispatcher/tenure.rs",
+        right: "self.end_with(place, Leaving::ToBegin);",
+        wrong: "let _ = place;",
     },
 ];
 

@@ -26,6 +26,10 @@ pub(super) struct Ownership {
     epoch: Option<Epoch>,
     /// A claim is in hand.
     is_asking: bool,
+    /// It was lost, perhaps what that claim brings.
+    lost_meanwhile: bool,
+    /// A claim that was not believed: what it said of the owner before is said once.
+    doubted: Option<Tenure>,
     /// What was stored of destinations since that claim, which may not know it.
     acted: Vec<DestinationAction>,
     /// The next claim is not before.
@@ -71,6 +75,14 @@ impl Core {
     pub(super) fn claimed(&mut self, answer: Result<Claimed, StoreError>) {
         self.ownership.is_asking = false;
         let acted = std::mem::take(&mut self.ownership.acted);
+        if std::mem::take(&mut self.ownership.lost_meanwhile) {
+            // Whether the answer is older than the loss nobody knows.
+            self.ownership.ask_at = self.at.monotonic;
+            if let Ok(Claimed::Owned(tenure)) = answer {
+                self.ownership.doubted = Some(self.with_doubted(tenure));
+            }
+            return;
+        }
         self.ownership.ask_at = self.at.monotonic + CLAIM_EVERY;
         match answer {
             Ok(Claimed::Owned(tenure)) => {
@@ -110,7 +122,17 @@ impl Core {
         self.with_dispatcher(|dispatcher, ctx| dispatcher.read_again(&places, ctx));
     }
 
-    fn own(&mut self, mut tenure: Tenure) {
+    /// An owner that did not stop in order is told of in the first claim alone.
+    fn with_doubted(&mut self, mut tenure: Tenure) -> Tenure {
+        if let Some(doubted) = self.ownership.doubted.take() {
+            tenure.unclean |= doubted.unclean;
+            tenure.overlaps |= doubted.overlaps;
+        }
+        tenure
+    }
+
+    fn own(&mut self, tenure: Tenure) {
+        let mut tenure = self.with_doubted(tenure);
         self.layout.set_pauses(std::mem::take(&mut tenure.pauses));
         self.ownership.others.clear();
         self.out.push(Effect::Note(Fact::Owns { epoch: tenure.epoch, unclean: tenure.unclean }));
@@ -124,6 +146,7 @@ impl Core {
     }
 
     pub(super) fn lose(&mut self) {
+        self.ownership.lost_meanwhile |= self.ownership.is_asking;
         if self.ownership.epoch.take().is_some() {
             self.ownership.ask_at = self.at.monotonic;
             self.dispatcher.lose();

@@ -95,6 +95,10 @@ impl Destination {
     }
 
     fn feed_apart(&mut self, desk: &mut Desk, ctx: &mut Ctx<'_>) {
+        if self.apart.is_rewinding() {
+            // It begins again: what is read now would be thrown away.
+            return;
+        }
         let need = if self.apart.is_ready() { Need::More } else { Need::Dire };
         let fresh = &self.apart.fresh;
         if fresh.is_behind()

@@ -16,7 +16,7 @@ impl Auditor {
                 if duty.state == DeliveryState::Pending && was_said {
                     duty.in_hand = None;
                     (duty.is_unclear, duty.was_lost) = (true, true);
-                    (duty.is_over, duty.is_finished) = (false, false);
+                    (duty.is_over, duty.is_finished, duty.is_holding) = (false, false, false);
                 }
             }
         }
@@ -43,6 +43,7 @@ impl Auditor {
     /// The other engine ended in order, which speaks for everything that may have been in hand before.
     pub fn given_back(&mut self) {
         self.suspects.clear();
+        self.pardons += 1;
     }
 
     pub fn is_paused(&self, destination: DestinationId) -> bool {

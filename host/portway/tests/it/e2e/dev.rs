@@ -315,6 +315,8 @@ async fn a_signal_stops_it_in_order_and_its_temporary_store_is_gone() {
         "{store}"
     );
     Peer::connect(engine.address("lab").await).await.send_all("PWlab", 1..=5).await;
+    // What waits is gone with the temporary store.
+    engine.sent("lab", "archive", 5).await;
     engine.signal(Signal::INT);
     assert!(engine.ended().await.success(), "{}", engine.log());
     assert_eq!(project.delivered("archive").len(), 5);
