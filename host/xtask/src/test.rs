@@ -12,7 +12,7 @@ use crate::crash::Victim;
 use crate::{browser, check, crash, demo, fuzz, plugins, sim, smtp};
 
 /// Seeds of the simulation in one test run.
-const SEEDS: &str = "10000";
+const SEEDS: &str = "20000";
 /// Rounds of killing a real engine.
 const CRASH_ROUNDS: u32 = 20;
 /// The same on a database, for each of the engine, the server and both.
