@@ -2,7 +2,8 @@
 //!
 //! The generator writes a ledger of what was acknowledged; the receiver writes one of what
 //! arrived, and the file destination is its own. At the end every acknowledged message must
-//! be in both, each key in order; repeats are counted.
+//! be in both, each key in order; repeats are counted. With a database it may be the database's server
+//! that is killed, or both.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,6 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
+use portway_testkit_postgres::{Cluster, ClusterSettings, Programs};
 
 use crate::demo::status;
 use crate::process::{Kept, run, wait_until};
@@ -20,21 +22,59 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// An engine lives for so long in a round, at least and at most.
 const LIFE_MS: (u64, u64) = (150, 1_500);
 
-/// Kills the engine so many times, then counts.
-pub fn crash(root: &Path, rounds: u32, binary: Binary) -> Result<()> {
+/// Time the server is away.
+const AWAY_MS: u64 = 700;
+
+/// What is killed in each round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Victim {
+    /// The engine, on a store in a file.
+    Engine,
+    /// The engine, on a database.
+    EngineOnDatabase,
+    /// The server of the database.
+    Database,
+    /// Both at once.
+    Both,
+}
+
+impl Victim {
+    fn is_engine(self) -> bool {
+        self != Victim::Database
+    }
+
+    fn is_database(self) -> bool {
+        matches!(self, Victim::Database | Victim::Both)
+    }
+}
+
+/// Kills so many times, then counts.
+pub fn crash(root: &Path, rounds: u32, victim: Victim, binary: Binary) -> Result<()> {
     let ports = Ports::free()?;
     let folder = project::lab_results(root, "crash", &ports)?;
     let bench = Bench { portway: binary.path(root)?, folder };
+    let database = match victim {
+        Victim::Engine => None,
+        Victim::EngineOnDatabase | Victim::Database | Victim::Both => {
+            let cluster = Cluster::start(&Programs::of_system()?, &ClusterSettings::default())?;
+            bench.use_database(&cluster.url())?;
+            Some(cluster)
+        }
+    };
     let seed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.subsec_nanos();
-    println!("crash: {rounds} rounds, moments drawn from seed {seed}");
+    println!("crash: {rounds} rounds of {victim:?}, moments drawn from seed {seed}");
 
     let sink_ledger = bench.folder.join("arrived.txt");
     let sink_args = ["sink", "--listen", &ports.sink, "--ledger"];
     let mut sink = Kept::spawn("the receiver", bench.command().args(sink_args).arg(&sink_ledger))?;
     let mut generator: Option<Kept> = None;
     let mut chance = u64::from(seed) | 1;
+    let mut running: Option<Kept> = None;
     for round in 1..=rounds {
-        let mut engine = bench.engine()?;
+        let mut engine = match running.take() {
+            Some(engine) => engine,
+            None => bench.engine()?,
+        };
         bench.wait_ready(&mut engine)?;
         if generator.is_none() {
             generator = Some(bench.generator(&ports)?);
@@ -43,9 +83,23 @@ pub fn crash(root: &Path, rounds: u32, binary: Binary) -> Result<()> {
         std::thread::sleep(Duration::from_millis(life));
         engine.still_runs().with_context(|| format!("round {round}"))?;
         sink.still_runs()?;
-        engine.kill()?;
+        if victim.is_engine() {
+            engine.kill()?;
+        }
+        if victim.is_database()
+            && let Some(database) = &database
+        {
+            database.stop_hard()?;
+            // The engine is to see it away, not only gone for a moment.
+            std::thread::sleep(Duration::from_millis(next(&mut chance) % AWAY_MS));
+            database.start_again()?;
+        }
+        running = (!victim.is_engine()).then_some(engine);
     }
-    let mut engine = bench.engine()?;
+    let mut engine = match running {
+        Some(engine) => engine,
+        None => bench.engine()?,
+    };
     bench.wait_ready(&mut engine)?;
     if let Some(mut generator) = generator {
         // It may wait for an answer when it is told to stop, which makes its end a bad one.
@@ -83,6 +137,15 @@ impl Bench {
 
     fn log(&self) -> PathBuf {
         self.folder.join("crash.log")
+    }
+
+    /// The only change that a project makes.
+    fn use_database(&self, url: &str) -> Result<()> {
+        let path = self.folder.join("portway.toml");
+        let text = fs::read_to_string(&path)?;
+        ensure!(text.contains("[store]\n"), "the example names its store no more");
+        fs::write(&path, text.replace("[store]\n", &format!("[store]\nurl = \"{url}\"\n")))?;
+        Ok(())
     }
 
     fn engine(&self) -> Result<Kept> {

@@ -8,12 +8,15 @@ use anyhow::Result;
 
 use crate::process::{cargo, run};
 use crate::project::Binary;
+use crate::crash::Victim;
 use crate::{browser, check, crash, demo, fuzz, plugins, sim, smtp};
 
 /// Seeds of the simulation in one test run.
-const SEEDS: &str = "10000";
+const SEEDS: &str = "20000";
 /// Rounds of killing a real engine.
 const CRASH_ROUNDS: u32 = 20;
+/// The same on a database, for each of the engine, the server and both.
+const DATABASE_ROUNDS: u32 = 5;
 /// Seconds each fuzz target runs.
 const FUZZ_SECONDS: u32 = 20;
 
@@ -35,7 +38,12 @@ pub fn test(root: &Path) -> Result<()> {
     step("tests", &mut || tests(root))?;
     step("check", &mut || check::check(root))?;
     step("simulation", &mut || sim::sim(root, &["--seeds".into(), SEEDS.into()]))?;
-    step("crash", &mut || crash::crash(root, CRASH_ROUNDS, Binary::AsTested))?;
+    step("crash", &mut || crash::crash(root, CRASH_ROUNDS, Victim::Engine, Binary::AsTested))?;
+    for victim in [Victim::EngineOnDatabase, Victim::Database, Victim::Both] {
+        step("crash on PostgreSQL", &mut || {
+            crash::crash(root, DATABASE_ROUNDS, victim, Binary::AsTested)
+        })?;
+    }
     step("demo", &mut || demo::demo(root, demo::Mode::Once, Binary::AsTested))?;
     step("browser", &mut || browser::browser(root, Binary::AsTested))?;
     step("smtp", &mut || smtp::smtp(root, Binary::AsTested))?;

@@ -37,6 +37,7 @@ use super::names::Names;
 use super::observer::{Observers, plugin_counts};
 use super::picture;
 use super::sources::SourceParts;
+use super::store;
 use super::traces::Traces;
 pub use current::CurrentControl;
 
@@ -247,7 +248,7 @@ impl Control for EngineControl {
             drain: engine.drain.as_ref().map(picture::drain),
             commits: picture::commits(&engine.commits),
             store: views::Store {
-                path: self.project.store.path.as_path().display().to_string(),
+                path: store::place(&self.project),
                 free_bytes: engine.intake.free_bytes,
                 log_bytes: engine.intake.log_bytes,
                 pruned: engine.intake.pruned,

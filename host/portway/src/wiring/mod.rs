@@ -31,6 +31,7 @@ mod secret_tally;
 mod source_set;
 mod sources;
 mod state_store;
+mod store;
 mod threads;
 mod traces;
 

@@ -17,7 +17,6 @@ use portway_net::http::Connector;
 use portway_net::listen::ListenError;
 use portway_runtime::{CompileMode, Runtime, RuntimeError, RuntimeSettings};
 use portway_store::{Claimed, Owner, Registered, Store, StoreError, Tenure};
-use portway_store_sqlite::{OpenError, SqliteSettings, SqliteStore};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -34,6 +33,7 @@ use super::reload;
 use super::secret_ledger::SecretLedger;
 use super::source_set::{SourceSet, Surroundings};
 use super::sources::{self, Opened};
+use super::store::{self, OpenError};
 use super::threads::Threads;
 use super::traces::Traces;
 
@@ -201,7 +201,7 @@ impl Running {
         make_folder(project.data_dir())?;
         let home = options.home.unwrap_or_else(|| project.data_dir().to_owned());
         make_folder(&home)?;
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(store_settings(&project)).await?);
+        let store = store::open(&project).await?;
         let topology = names::topology(&project);
         let registered = store.register(&topology).await?;
         let names = Names::new(&topology, &registered);
@@ -413,14 +413,6 @@ async fn release_idle(runtime: Runtime, stop: watch::Receiver<bool>) {
 fn make_folder(path: &Path) -> Result<(), StartError> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|source| StartError::DataFolder { path: path.to_owned(), source })
-}
-
-fn store_settings(project: &Project) -> SqliteSettings {
-    SqliteSettings {
-        free_floor_bytes: project.store.free_bytes_min.0,
-        wal_bytes_max: project.store.log_bytes_max.0,
-        ..SqliteSettings::new(project.store.path.as_path())
-    }
 }
 
 fn runtime(project: &Project, data: &Path, connector: Connector) -> Result<Runtime, StartError> {

@@ -13,6 +13,7 @@ mod once;
 mod operating;
 mod outputs;
 mod peer;
+mod postgres;
 mod process;
 pub mod project;
 mod refused;

@@ -30,6 +30,7 @@ const fn not_run(guide: &'static str, command: &'static str, because: &'static s
 const BUILDS: &str = "it builds what is tested here";
 const COMPONENT: &str = "the component is built by `cargo xtask plugins --test`, and another test asks it";
 const MACHINE: &str = "it needs systemd, and root";
+const DATABASE: &str = "it needs a database server; `e2e::postgres` runs engines on one";
 
 const NOT_RUN: &[NotRun] = &[
     not_run("README.md", "cargo xtask", "it builds and runs what this test is a part of"),
@@ -38,6 +39,9 @@ const NOT_RUN: &[NotRun] = &[
     not_run("answer-requests.md", "cargo", COMPONENT),
     not_run("answer-requests.md", "rustup", COMPONENT),
     not_run("answer-requests.md", "curl 'http://127.0.0.1:8080/quote", COMPONENT),
+    not_run("postgresql.md", "createuser", DATABASE),
+    not_run("postgresql.md", "createdb", DATABASE),
+    not_run("postgresql.md", "portway run --standby", DATABASE),
     not_run("systemd.md", "install ", MACHINE),
     not_run("systemd.md", "useradd", MACHINE),
     not_run("systemd.md", "cp -r", MACHINE),

@@ -1,0 +1,78 @@
+//! The store of a project: a file, or a database.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use portway_config::Project;
+use portway_store::Store;
+use portway_store_postgres::{PostgresSettings, PostgresStore};
+use portway_store_sqlite::{SqliteSettings, SqliteStore};
+use sha2::{Digest, Sha256};
+
+/// Why a store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(transparent)]
+    File(#[from] portway_store_sqlite::OpenError),
+    #[error(transparent)]
+    Database(#[from] portway_store_postgres::OpenError),
+}
+
+impl OpenError {
+    /// Its code, which has a page.
+    pub fn code(&self) -> &'static str {
+        match self {
+            OpenError::File(error) => error.code(),
+            OpenError::Database(error) => error.code(),
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            OpenError::File(error) => error.hint(),
+            OpenError::Database(error) => error.hint(),
+        }
+    }
+}
+
+/// Opens the store that the project names. What an operator should know of it goes to the log.
+pub async fn open(project: &Project) -> Result<Arc<dyn Store>, OpenError> {
+    let settings = &project.store;
+    let Some(url) = &settings.url else {
+        let settings = SqliteSettings {
+            free_floor_bytes: settings.free_bytes_min.0,
+            wal_bytes_max: settings.log_bytes_max.0,
+            ..SqliteSettings::new(settings.path.as_path())
+        };
+        return Ok(Arc::new(SqliteStore::open(settings).await?));
+    };
+    let engine = settings.engine.clone().unwrap_or_else(|| engine_name(project.data_dir()));
+    let store = PostgresStore::open(PostgresSettings::new(url.reveal(), engine)).await?;
+    for note in store.notes() {
+        tracing::warn!("{note}");
+    }
+    Ok(Arc::new(store))
+}
+
+/// The same whenever an engine starts on this machine for this folder.
+fn engine_name(folder: &Path) -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let host: String = host.chars().filter(char::is_ascii_graphic).take(40).collect();
+    let digest = Sha256::digest(folder.as_os_str().as_bytes());
+    let number: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("{host}-{number}")
+}
+
+/// Where it is, for people: never with a password.
+pub fn place(project: &Project) -> String {
+    let Some(url) = &project.store.url else { return project.store.path.as_path().display().to_string() };
+    match url::Url::parse(url.reveal()) {
+        Ok(url) => {
+            let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+            format!("postgres://{}{port}{}", url.host_str().unwrap_or_default(), url.path())
+        }
+        Err(_) => "postgres://".to_owned(),
+    }
+}
