@@ -18,7 +18,7 @@ use crate::expiry::{self, Passes};
 use crate::maintenance::Log;
 use crate::retention::Tiers;
 use crate::transaction::{Writing, begin, commit};
-use crate::{destination, owner, register, result, retention, suspect, term};
+use crate::{destination, owner, register, retention, suspect, term};
 
 /// The writing side of a store.
 pub(crate) struct Writer {
