@@ -86,6 +86,13 @@ pub(crate) async fn settle(
     Ok(all)
 }
 
+const HOLD_EPOCH: &str = "SELECT epoch FROM engines WHERE engine = $1 AND owns FOR KEY SHARE";
+
+/// Holds the epoch of this engine before anything else is held, where that is not what [`settle`] begins with.
+pub(crate) async fn hold_epoch(session: &mut Session, engine: &str) -> Result<(), Failed> {
+    session.execute("hold the epoch of the engine", sqlx::query(HOLD_EPOCH).bind(engine)).await.map(drop)
+}
+
 type Wave<'a> = Vec<(usize, &'a DeliveryResult)>;
 
 /// The results with their places in the batch, so that each delivery is at most once in a wave, in the order

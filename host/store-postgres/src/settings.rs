@@ -9,7 +9,8 @@ pub struct PostgresSettings {
     pub url: String,
     /// The name of this engine in the database; one session at a time writes under it.
     pub engine: String,
-    /// Connections for reading, opened as they are needed. One more writes.
+    /// Connections for reading, opened as they are needed. One more writes; an engine that claims groups has
+    /// two more, one to own them and one to hear of others.
     pub readers: usize,
     /// How long a connection may take to come about.
     pub connect_max: Duration,

@@ -4,7 +4,7 @@
 //! is still there: when it is not, so is the lock, and the engine is told. A tenure never goes on with another
 //! session; the next claim begins a new one.
 
-use std::sync::{Arc, Mutex as Slot, PoisonError};
+use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
 use std::time::Duration;
 
 use portway_model::{Epoch, GroupId, Timestamp};
@@ -34,7 +34,7 @@ const NOTICE: &str = "SET client_connection_check_interval = '1s'";
 pub(crate) struct Tenures {
     inner: Arc<Inner>,
     /// What runs beside it, until this is dropped.
-    beside: Slot<JoinSet<()>>,
+    beside: SyncMutex<JoinSet<()>>,
 }
 
 struct Inner {
@@ -61,7 +61,7 @@ impl Tenures {
         let process = Process::own();
         let inner =
             Inner { shared, engine: engine.to_owned(), takeover_max, process, held: Mutex::default() };
-        Tenures { inner: Arc::new(inner), beside: Slot::default() }
+        Tenures { inner: Arc::new(inner), beside: SyncMutex::default() }
     }
 
     pub(crate) fn engine(&self) -> &str {

@@ -58,7 +58,7 @@ pub(crate) struct Stored {
 
 /// The last statement: the mark, and who has to know of what was stored. The owners of its groups are held
 /// until the end of the transaction: who claims one waits, and then sees what was stored; or is seen here,
-/// and told. Owners that an engine tells wait for nothing, since this comes last.
+/// and told. Counting comes last, so that nobody waits for a transaction that may itself still wait.
 const TRACE: &str = "WITH traced AS (UPDATE last_write SET mark = $2, outcome = $3 WHERE engine = $1),
     held AS (SELECT group_id, engine, clean FROM owners WHERE group_id = ANY ($4::int4[]) ORDER BY group_id
         FOR KEY SHARE),
@@ -75,6 +75,9 @@ impl Writing<'_> {
     /// Everything but the commit.
     pub(crate) async fn store(&mut self, batch: &WriteBatch) -> Result<Stored, Failed> {
         if !batch.actions.is_empty() {
+            if !batch.results.is_empty() {
+                result::hold_epoch(self.session, self.engine).await?;
+            }
             action::hold(self.session, batch).await?;
         }
         let settled = self.settle(&batch.results).await?;

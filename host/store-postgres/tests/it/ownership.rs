@@ -70,6 +70,10 @@ async fn of_two_that_claim_overlapping_groups_at_once_one_wins() {
         assert_eq!(groups, [group(2), group(3)], "round {round}");
         assert!(refused.iter().all(|owner| owner.engine == won && owner.since == NOW));
     }
+    let views = one.list_engines().await.unwrap();
+    let names: Vec<(&str, bool)> = views.iter().map(|view| (view.engine.as_str(), view.is_self)).collect();
+    assert_eq!(names, [("one", true), ("two", false)]);
+    assert_eq!(views.iter().map(|view| view.groups.len()).sum::<usize>(), 60, "all or none");
 }
 
 #[tokio::test]
