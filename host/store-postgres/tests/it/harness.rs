@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use portway_model::{
-    Answer, AttemptNo, Attributes, DestinationId, Draft, GroupId, InterfaceId, Lane, MessageId, Round, Tier,
+    Answer, AttemptNo, Attributes, DestinationId, Draft, Epoch, GroupId, InterfaceId, Lane, MessageId, Round,
     Timestamp,
 };
 use portway_store::conformance::Harness;
 use portway_store::{
-    DeliveryResult, Durability, NewDelivery, NewMessage, Registration, Settled, Store, StoreError, Topology,
-    WriteBatch, WriteOutcome,
+    Claimed, DeliveryResult, Durability, NewDelivery, NewMessage, Registration, Settled, Store, StoreError,
+    Topology, WriteBatch, WriteOutcome,
 };
 use portway_store_postgres::{PostgresSettings, PostgresStore};
 use portway_testkit_postgres::{Cluster, ClusterSettings, Programs};
@@ -87,6 +87,11 @@ impl Harness for Server {
         Arc::new(PostgresStore::open(self.settings()).await.unwrap())
     }
 
+    async fn another(&self, _store: &Arc<dyn Store>) -> Option<Arc<dyn Store>> {
+        let settings = PostgresSettings { engine: "two".into(), ..self.settings() };
+        Some(Arc::new(PostgresStore::open(settings).await.unwrap()))
+    }
+
     fn backup_path(&self) -> Option<std::path::PathBuf> {
         None
     }
@@ -99,8 +104,14 @@ impl Harness for Server {
 /// Interface 1 with destinations 1 to 3.
 pub(crate) async fn register(store: &PostgresStore) -> bool {
     let destinations = ["x", "y", "z"].map(str::to_owned).to_vec();
-    let topology = Topology { interfaces: vec![Registration { name: "a".into(), destinations }] };
-    store.register(&topology).await.unwrap().unclean
+    let interface = Registration { name: "a".into(), destinations, ..Registration::default() };
+    let topology = Topology { interfaces: vec![interface], now: NOW };
+    let registered = store.register(&topology).await.unwrap();
+    let groups: Vec<GroupId> = registered.interfaces.iter().map(|(id, _)| GroupId(id.0)).collect();
+    match store.claim(&groups, NOW).await.unwrap() {
+        Claimed::Owned(tenure) => tenure.unclean,
+        Claimed::Refused(owners) => panic!("{owners:?}"),
+    }
 }
 
 /// A message for destinations 1 to 3, in the first lane.
@@ -110,7 +121,6 @@ pub(crate) fn message(body: impl Into<Bytes>) -> NewMessage {
     NewMessage {
         interface: InterfaceId(1),
         group: GroupId(1),
-        tier: Tier(0),
         received_at: NOW,
         draft: Draft {
             body: body.into(),
@@ -130,6 +140,8 @@ pub(crate) fn message(body: impl Into<Bytes>) -> NewMessage {
 
 pub(crate) fn sent(message: u64, destination: u32) -> DeliveryResult {
     DeliveryResult {
+        epoch: Epoch(1),
+        output: None,
         state: Vec::new(),
         destination: DestinationId(destination),
         message: MessageId(message),

@@ -12,5 +12,6 @@ mod housekeeping;
 mod opening;
 mod outage;
 mod plans;
+mod retention;
 mod texts;
 mod tls;
