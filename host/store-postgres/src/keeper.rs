@@ -135,6 +135,7 @@ impl Writer {
     ) -> Result<Expired, StoreError> {
         self.passes.periods.leave();
         if let Err(error) = removed {
+            self.passes.periods.give_up();
             tracing::info!(%error, "a period cannot be removed now: tried again later");
             return Ok(Expired { messages: 0, goes_on: true });
         }

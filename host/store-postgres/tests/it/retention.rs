@@ -18,7 +18,7 @@ use crate::outage::Holder;
 const LATER: Timestamp = Timestamp(u64::MAX >> 2);
 
 /// As if all there is was stored 60 days ago, by the clock of the database.
-fn set_back(server: &Server) {
+pub(crate) fn set_back(server: &Server) {
     server.sql(
         "DO $$ DECLARE t text; n int; BEGIN
         FOREACH t IN ARRAY ARRAY['bodies', 'attempts', 'outputs', 'deliveries', 'messages'] LOOP
@@ -48,7 +48,7 @@ fn old_periods(server: &Server) -> String {
     )
 }
 
-async fn expire(store: &PostgresStore) -> u64 {
+pub(crate) async fn expire(store: &PostgresStore) -> u64 {
     let mut messages = 0;
     for _ in 0..1_000 {
         let expired = store.expire(&Expiry { now: LATER, aged_to: NOW, limit: 100 }).await.unwrap();
@@ -61,7 +61,7 @@ async fn expire(store: &PostgresStore) -> u64 {
 }
 
 /// Messages 1 to 300: all are sent but 7, which is quarantined at its first destination, and 8, which waits.
-async fn filled(store_: &PostgresStore) {
+pub(crate) async fn filled(store_: &PostgresStore) {
     store(store_, (0..300).map(|_| message("x")).collect()).await.unwrap();
     let quarantined = |n| portway_store::DeliveryResult {
         settled: Settled::Quarantined(Failure::new("bad", "no good")),
