@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use portway_model::{
-    Answer, AttemptNo, Attributes, DestinationId, Draft, GroupId, InterfaceId, Key, Lane, MessageId, Order,
-    Round, Tier, Timestamp,
+    Answer, AttemptNo, Attributes, DestinationId, Draft, Epoch, GroupId, InterfaceId, Key, Lane, MessageId,
+    Order, Round, Timestamp,
 };
 use portway_store::{
     Attempted, DedupeWindow, DeliveryResult, Durability, NewDelivery, NewMessage, Registration, Settled,
@@ -109,7 +109,12 @@ async fn opened(
 ) -> Result<PostgresStore, Box<dyn std::error::Error>> {
     let store = PostgresStore::open(database.settings(name)?).await?;
     let destinations = (1..=case.destinations).map(|n| format!("to-{n}")).collect();
-    store.register(&Topology { interfaces: vec![Registration { name: "lab".into(), destinations }] }).await?;
+    store
+        .register(&Topology {
+            interfaces: vec![Registration { name: "lab".into(), destinations, ..Registration::default() }],
+            ..Topology::default()
+        })
+        .await?;
     Ok(store)
 }
 
@@ -161,7 +166,12 @@ async fn queue(database: &Database) -> Outcome {
     let settings = database.settings("queue_many")?;
     let store = PostgresStore::open(settings.clone()).await?;
     let destinations = vec!["to-1".to_owned()];
-    store.register(&Topology { interfaces: vec![Registration { name: "lab".into(), destinations }] }).await?;
+    store
+        .register(&Topology {
+            interfaces: vec![Registration { name: "lab".into(), destinations, ..Registration::default() }],
+            ..Topology::default()
+        })
+        .await?;
     fill(&store, case, 0, MANY).await?;
     page(&store, "many_waiting").await?;
     // Somebody looks at all of it and does not come back.
@@ -238,8 +248,13 @@ async fn start(database: &Database) -> Outcome {
     const DESTINATIONS: u32 = 1001;
     let settings = database.settings("start")?;
     let store = PostgresStore::open(settings.clone()).await?;
-    let registration = |n| Registration { name: format!("interface-{n}"), destinations: vec!["to".into()] };
-    let topology = Topology { interfaces: (1..=DESTINATIONS).map(registration).collect() };
+    let registration = |n| Registration {
+        name: format!("interface-{n}"),
+        destinations: vec!["to".into()],
+        ..Registration::default()
+    };
+    let topology =
+        Topology { interfaces: (1..=DESTINATIONS).map(registration).collect(), ..Topology::default() };
     store.register(&topology).await?;
     let body = Bytes::from(vec![b'x'; 200]);
     for mark in 0..500_u64 {
@@ -344,7 +359,6 @@ fn message(case: Case, n: u64, body: &Bytes) -> NewMessage {
     NewMessage {
         interface: InterfaceId(1),
         group: GroupId(1),
-        tier: Tier(0),
         received_at: Timestamp(1_700_000_000_000 + n),
         draft: Draft {
             body: body.clone(),
@@ -371,6 +385,8 @@ fn message(case: Case, n: u64, body: &Bytes) -> NewMessage {
 
 fn result(message: u64, destination: u32) -> DeliveryResult {
     DeliveryResult {
+        epoch: Epoch(1),
+        output: None,
         state: Vec::new(),
         destination: DestinationId(destination),
         message: MessageId(message),

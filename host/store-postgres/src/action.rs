@@ -94,10 +94,12 @@ pub(crate) async fn act(
 const DELIVERIES: &str = "SELECT message_id, destination_id, lane, state, round, attempts, due_at, reason,
         tier, day FROM deliveries
     WHERE message_id = ANY ($1) ORDER BY message_id, destination_id FOR NO KEY UPDATE";
-/// The offset keeps the server from reading all bodies at once.
+/// The offset keeps the server from reading all bodies at once. What is done in a period that is being removed
+/// is not there any more.
 const BODIES: &str = "SELECT m.id, EXISTS (SELECT 1 FROM bodies b WHERE b.message_id = m.id AND b.number = 0
         AND b.tier = m.tier AND b.day = m.day OFFSET 0)
-    FROM messages m WHERE m.id = ANY ($1)";
+    FROM messages m WHERE m.id = ANY ($1) AND NOT (m.status IN (1, 3) AND EXISTS (SELECT 1 FROM sealed_periods s
+        WHERE s.tier = m.tier AND m.day >= s.from_day AND m.day < s.to_day))";
 const REQUESTS: &str =
     "SELECT message_id, destination_id, request FROM action_requests WHERE message_id = ANY ($1)";
 

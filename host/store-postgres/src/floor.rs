@@ -13,7 +13,7 @@ use crate::delivery;
 use crate::error::Failed;
 use crate::number::small;
 use crate::query::{Session, value};
-use crate::transaction::begin;
+use crate::transaction::{Turn, begin};
 
 /// Deliveries of a destination that are done before its floor is looked for anew.
 const DONE_MIN: u32 = 1_000;
@@ -153,7 +153,7 @@ async fn raise_one(
 ) -> Result<Raised, Failed> {
     let what = "raise the floor of a queue";
     let number = small(destination.0);
-    begin(session, what, Durability::Relaxed).await?;
+    begin(session, what, Turn::Beside(Durability::Relaxed)).await?;
     session.execute(what, sqlx::query(KNOW).bind(number)).await?;
     session.execute(what, sqlx::query(HOLD).bind(number)).await?;
     let first = delivery::first_queued(session, destination).await?;

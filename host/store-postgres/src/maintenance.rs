@@ -1,9 +1,12 @@
 //! Housekeeping beside the writer: partitions of the days to come, floors of queues, and whether a full
 //! disk has room again.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{PoisonError, RwLock};
 
-use portway_store::{Maintenance, StoreError};
+use portway_model::InterfaceId;
+use portway_store::{KeptBeyond, Maintenance, StoreError};
 
 use crate::day::Days;
 use crate::error::Failed;
@@ -19,6 +22,8 @@ pub(crate) struct Housekeeping {
     /// A write found no room.
     full: AtomicBool,
     pub(crate) floors: Floors,
+    /// What the last pass over old messages counted.
+    kept: RwLock<HashMap<InterfaceId, KeptBeyond>>,
 }
 
 impl Housekeeping {
@@ -31,6 +36,18 @@ impl Housekeeping {
     pub(crate) fn forget(&self) {
         self.day.store(0, Ordering::Relaxed);
         self.floors.forget();
+    }
+
+    /// A pass over old messages counted.
+    pub(crate) fn set_kept(&self, kept: &HashMap<InterfaceId, KeptBeyond>) {
+        let mut known = self.kept.write().unwrap_or_else(PoisonError::into_inner);
+        if *known != *kept {
+            known.clone_from(kept);
+        }
+    }
+
+    pub(crate) fn kept(&self) -> HashMap<InterfaceId, KeptBeyond> {
+        self.kept.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// One pass.
@@ -47,7 +64,12 @@ impl Housekeeping {
         if self.full.load(Ordering::Relaxed) && has_room(session).await? {
             self.full.store(false, Ordering::Relaxed);
         }
-        Ok(Maintenance { full: self.full.load(Ordering::Relaxed), free_bytes: None, log_bytes: 0 })
+        Ok(Maintenance {
+            full: self.full.load(Ordering::Relaxed),
+            free_bytes: None,
+            log_bytes: 0,
+            goes_on: false,
+        })
     }
 
     async fn begin_day(&self, session: &mut Session, days: &Days, today: i32) -> Result<(), Failed> {

@@ -1,10 +1,12 @@
 //! Storing messages, their bodies and their deliveries.
 
-use portway_model::{DeliveryState, Failure, MessageStatus, Timestamp};
+use std::collections::HashMap;
+
+use portway_model::{DeliveryState, Failure, MessageStatus, Tier, Timestamp};
 use portway_store::{Edited, MessageOutcome, NewDelivery, NewMessage, Origin, OriginKind};
 
 use crate::error::{Failed, damaged};
-use crate::number::{given, small, stored, stored_lane, text, tier};
+use crate::number::{self, given, small, stored, stored_lane, text};
 use crate::query::{Session, value};
 use crate::{dedupe, term};
 
@@ -28,6 +30,8 @@ struct Numbered<'a> {
     id: i64,
     new: &'a NewMessage,
     seen: Seen,
+    /// As its interface's retention says in this transaction.
+    tier: i16,
 }
 
 impl Numbered<'_> {
@@ -68,7 +72,12 @@ pub(crate) struct Inserted {
     pub(crate) day: i32,
 }
 
-const NUMBERS: &str = "SELECT array_agg(id), floor(extract(epoch FROM clock_timestamp()) / 86400)::int4
+/// Nothing is stored in a period that is being removed, whatever the clock says.
+const NUMBERS: &str =
+    "SELECT array_agg(id), greatest(floor(extract(epoch FROM clock_timestamp()) / 86400)::int4,
+        (SELECT max(to_day) FROM sealed_periods)),
+        (SELECT array_agg(interface_id ORDER BY interface_id) FROM retention),
+        (SELECT array_agg(coalesce(change_tier, tier) ORDER BY interface_id) FROM retention)
     FROM (SELECT nextval('message_ids') AS id FROM generate_series(1, $1)) AS drawn";
 
 /// Stores messages under numbers that rise in their order.
@@ -80,12 +89,24 @@ pub(crate) async fn insert(
     let what = "draw numbers of messages";
     let count = small(u32::try_from(messages.len()).unwrap_or(u32::MAX));
     let drawn = session.read_one(what, sqlx::query(NUMBERS).bind(count), |row| {
-        Ok((value::<Vec<i64>>(row, 0)?, value::<i32>(row, 1)?))
+        let interfaces: Vec<i32> = value::<Option<_>>(row, 2)?.unwrap_or_default();
+        let tiers: Vec<i16> = value::<Option<_>>(row, 3)?.unwrap_or_default();
+        let tiers: HashMap<i32, i16> = interfaces.into_iter().zip(tiers).collect();
+        Ok((value::<Vec<i64>>(row, 0)?, value::<i32>(row, 1)?, tiers))
     });
-    let (ids, day) = drawn.await?.ok_or_else(|| damaged("the sequence gives no numbers"))?;
+    let (ids, day, tiers) = drawn.await?.ok_or_else(|| damaged("the sequence gives no numbers"))?;
     let seen = dedupe::look_up(session, messages, &ids, now).await?;
-    let numbered: Vec<Numbered<'_>> =
-        messages.iter().zip(ids).zip(seen).map(|((new, id), seen)| Numbered { id, new, seen }).collect();
+    // What a newer binary wrote and this one does not know keeps the most.
+    let tier = |new: &NewMessage| {
+        let of_interface = tiers.get(&small(new.interface.0)).copied();
+        of_interface.and_then(number::read_tier).map_or(number::tier(Tier::LONGEST), number::tier)
+    };
+    let numbered: Vec<Numbered<'_>> = messages
+        .iter()
+        .zip(ids)
+        .zip(seen)
+        .map(|((new, id), seen)| Numbered { id, new, seen, tier: tier(new) })
+        .collect();
     insert_large_bodies(session, &numbered, day).await?;
     insert_rows(session, &numbered, day, now).await?;
     record_edits(session, &numbered, now).await?;
@@ -130,7 +151,7 @@ async fn insert_rows(
         .bind(each(messages, |message| i16::from(message.status().number())))
         .bind(each(messages, |message| stored(message.new.body().len() as u64)))
         .bind(each(messages, |message| small(message.new.group.0)))
-        .bind(each(messages, |message| tier(message.new.tier)))
+        .bind(each(messages, |message| message.tier))
         .bind(each(messages, |message| stored(message.new.received_at.0)))
         .bind(each(messages, draft))
         .bind(each(messages, |message| message.new.draft.key.as_ref().map(|key| key.as_str().as_bytes())))
@@ -139,7 +160,7 @@ async fn insert_rows(
         .bind(each(messages, |message| message.origin().map(|(id, _)| id)))
         .bind(each(messages, |message| message.origin().map(|(_, kind)| i16::from(kind.number()))))
         .bind(bodies.iter().map(|message| message.id).collect::<Vec<_>>())
-        .bind(bodies.iter().map(|message| tier(message.new.tier)).collect::<Vec<_>>())
+        .bind(bodies.iter().map(|message| message.tier).collect::<Vec<_>>())
         .bind(bodies.iter().map(|message| message.new.body().as_ref()).collect::<Vec<&[u8]>>());
     let statement = deliveries.bind(statement);
     session.execute("store messages", statement).await.map(drop)
@@ -169,7 +190,7 @@ impl Deliveries {
             for NewDelivery { destination, lane } in &message.new.deliveries {
                 all.messages.push(message.id);
                 all.destinations.push(small(destination.0));
-                all.tiers.push(tier(message.new.tier));
+                all.tiers.push(message.tier);
                 all.lanes.push(stored_lane(*lane));
                 all.states.push(i16::from(state.number()));
                 all.body_bytes.push(stored(message.new.body().len() as u64));
@@ -212,7 +233,7 @@ async fn insert_large_bodies(
             let statement = sqlx::query(INSERT_PIECES)
                 .bind(day)
                 .bind(vec![message.id; pieces.len()])
-                .bind(vec![tier(message.new.tier); pieces.len()])
+                .bind(vec![message.tier; pieces.len()])
                 .bind(pieces.iter().map(|(number, _)| *number).collect::<Vec<_>>())
                 .bind(pieces.iter().map(|(_, bytes)| *bytes).collect::<Vec<_>>());
             session.execute("store a large body", statement).await?;

@@ -32,10 +32,16 @@ pub(crate) fn text(text: &str) -> Cow<'_, str> {
 /// Tiers a message can be stored in, in days.
 pub(crate) const TIERS: [i16; 3] = [7, 21, 49];
 
-/// As stored: the tier itself if it is one of ours, the longest otherwise.
+/// Where that is kept which is needed beyond its window. No message is born there.
+pub(crate) const HELD: i16 = Tier::HELD_NUMBER as i16;
+
 pub(crate) fn tier(tier: Tier) -> i16 {
-    let [.., longest] = TIERS;
-    TIERS.into_iter().find(|days| *days == i16::from(tier.0)).unwrap_or(longest)
+    i16::from(tier.number())
+}
+
+/// None: of a newer binary, or [`HELD`].
+pub(crate) fn read_tier(number: i16) -> Option<Tier> {
+    u8::try_from(number).ok().and_then(Tier::from_number)
 }
 
 /// As read; a negative number was never written.

@@ -14,7 +14,7 @@ use crate::error::{Failed, damaged};
 use crate::number::{self, small, stored};
 use crate::process::Process;
 use crate::query::{Session, value};
-use crate::transaction::begin;
+use crate::transaction::{Turn, begin};
 
 /// A claim, with what is known about who makes it.
 pub(crate) struct Claim<'a> {
@@ -71,7 +71,7 @@ pub(crate) async fn claim(
     claim: &Claim<'_>,
 ) -> Result<(Claimed, Vec<(GroupId, i64)>), Failed> {
     let what = "own groups";
-    begin(session, what, Durability::Strict).await?;
+    begin(session, what, Turn::Beside(Durability::Strict)).await?;
     session.execute(what, sqlx::query(ONE_AT_A_TIME)).await?;
     let ids: Vec<i32> = claim.groups.iter().map(|group| small(group.0)).collect();
     let before = owners(session, &ids).await?;
@@ -201,7 +201,7 @@ const RELEASE: &str = "UPDATE owners SET clean = true WHERE engine = $1 AND epoc
 /// Gives back what an engine owns, in a transaction of its own.
 pub(crate) async fn release(session: &mut Session, engine: &str, epoch: Epoch) -> Result<(), Failed> {
     let what = "give back groups";
-    begin(session, what, Durability::Strict).await?;
+    begin(session, what, Turn::Beside(Durability::Strict)).await?;
     session.execute(what, sqlx::query(ONE_AT_A_TIME)).await?;
     session.execute(what, sqlx::query(END_TENURES).bind(vec![engine])).await?;
     session.execute(what, sqlx::query(RELEASE).bind(engine).bind(stored(epoch.0))).await?;

@@ -1,22 +1,26 @@
 //! Partitions: which there are, making those of the days to come, and removing old ones as a whole.
 //!
+//! Messages of a tier are divided by day or week; what is held beyond its window, by month.
+//!
 //! A new partition is a table of its own first and is then attached, which takes no lock that an insert or a
 //! query has to wait for. One table and tier a transaction: two tables in one would meet, in the other
 //! order, transactions that change deliveries and then messages.
+
+use std::collections::BTreeSet;
 
 use portway_store::StoreError;
 use sqlx::AssertSqlSafe;
 use time::Date;
 
 use crate::error::{Failed, damaged};
-use crate::number::TIERS;
+use crate::number::{HELD, TIERS};
 use crate::query::{Session, value};
 
 /// Tables that are divided by tier and day. What belongs to a message goes before it.
 pub(crate) const TABLES: [&str; 5] = ["bodies", "attempts", "outputs", "deliveries", "messages"];
 /// Days for which there are partitions ahead of time.
 const AHEAD_DAYS: i32 = 3;
-/// The tier whose partitions are of a day each; those of the others are of a week.
+/// The tier whose partitions are of a day each; those of the others are of a week, of [`HELD`] of a month.
 const DAILY_TIER: i16 = 7;
 
 /// A partition that holds rows.
@@ -92,7 +96,7 @@ pub(crate) async fn make_ahead(
     let mut made = false;
     for (table, tier) in missing(&leaves(session).await?, today) {
         made = true;
-        let result = make(session, table, tier, today, patience).await;
+        let result = make(session, table, tier, (today, today + AHEAD_DAYS), patience).await;
         if result.is_err() {
             session.roll_back().await;
         }
@@ -121,11 +125,42 @@ fn missing(leaves: &[Leaf], today: i32) -> Vec<(&'static str, i16)> {
     slots().filter(|(table, tier)| lacks(table, *tier)).collect()
 }
 
+/// The tier and day of a message.
+pub(crate) type Slot = (i16, i32);
+
+/// Those of the slots for which a partition is missing.
+pub(crate) async fn lacking(session: &mut Session, slots: BTreeSet<Slot>) -> Result<BTreeSet<Slot>, Failed> {
+    if slots.is_empty() {
+        return Ok(slots);
+    }
+    let leaves = leaves(session).await?;
+    let is_there = |(tier, day): &Slot| TABLES.iter().all(|table| has(&leaves, table, *tier, *day));
+    Ok(slots.into_iter().filter(|slot| !is_there(slot)).collect())
+}
+
+/// Makes the partitions of these slots that are not there.
+pub(crate) async fn make_for(
+    session: &mut Session,
+    slots: &BTreeSet<Slot>,
+    patience: Patience,
+) -> Result<(), Failed> {
+    for (tier, day) in slots {
+        for table in TABLES {
+            let made = make(session, table, *tier, (*day, *day), patience).await;
+            if made.is_err() {
+                session.roll_back().await;
+            }
+            made?;
+        }
+    }
+    Ok(())
+}
+
 async fn make(
     session: &mut Session,
     table: &'static str,
     tier: i16,
-    today: i32,
+    (first, last): (i32, i32),
     patience: Patience,
 ) -> Result<(), Failed> {
     let what = "make partitions";
@@ -142,8 +177,8 @@ async fn make(
     let one = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ': partitions', 0))";
     session.execute(what, sqlx::query(one)).await?;
     let leaves = leaves(session).await?;
-    let mut day = today;
-    while day <= today + AHEAD_DAYS {
+    let mut day = first;
+    while day <= last {
         let (from, to) = period(tier, day);
         if !has(&leaves, table, tier, day) {
             let leaf = format!("{table}_t{tier}_{}", date(from));
@@ -164,18 +199,28 @@ async fn make(
 
 /// First day of the period of a day, and the first day behind it. Weeks begin on Monday; day 4 was one.
 fn period(tier: i16, day: i32) -> (i32, i32) {
-    match tier == DAILY_TIER {
-        true => (day, day + 1),
-        false => {
+    match tier {
+        HELD => month(day),
+        DAILY_TIER => (day, day + 1),
+        _ => {
             let monday = day - (day - 4).rem_euclid(7);
             (monday, monday + 7)
         }
     }
 }
 
+/// The Julian day of day 0.
+const FIRST: i32 = 2_440_588;
+
+/// First day of the month of a day, and of the next.
+fn month(day: i32) -> (i32, i32) {
+    let Ok(date) = Date::from_julian_day(FIRST.saturating_add(day)) else { return (day, day + 1) };
+    let from = day - i32::from(date.day()) + 1;
+    (from, from + i32::from(date.month().length(date.year())))
+}
+
 /// A day as people write it, without separators.
 fn date(day: i32) -> String {
-    const FIRST: i32 = 2_440_588;
     match Date::from_julian_day(FIRST.saturating_add(day)) {
         Ok(date) => format!("{:04}{:02}{:02}", date.year(), u8::from(date.month()), date.day()),
         Err(_) => format!("day{day}"),
@@ -273,6 +318,10 @@ mod tests {
             assert_eq!(period(49, day), (monday, monday + 7));
         }
         assert_eq!(period(21, monday - 1), (monday - 7, monday));
+        for day in [monday - 29, monday, monday - 7] {
+            assert_eq!(period(HELD, day), (monday - 29, monday + 1), "November");
+        }
+        assert_eq!(period(HELD, monday + 1), (monday + 1, monday + 32));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use portway_store::{Numbers, Registered, Topology};
 use crate::error::{Failed, damaged};
 use crate::number::{self, small};
 use crate::query::{Session, value};
+use crate::retention;
 
 /// Every name that ever had a number, and those that get one now.
 struct Known {
@@ -21,22 +22,27 @@ struct Known {
 const ONE_AT_A_TIME: &str = "LOCK TABLE interfaces, destinations IN SHARE ROW EXCLUSIVE MODE";
 const NAME: &str = "SELECT name FROM store_name WHERE id = 1";
 
-/// Registers a topology inside the transaction that is open.
+/// Registers a topology inside a transaction that is alone.
 pub(crate) async fn register(session: &mut Session, topology: &Topology) -> Result<Registered, Failed> {
     let what = "register interfaces";
     session.script(what, ONE_AT_A_TIME).await?;
     let mut known = Known::read(session).await?;
     let mut interfaces = Vec::with_capacity(topology.interfaces.len());
+    let mut wanted = Vec::with_capacity(topology.interfaces.len());
     for registration in &topology.interfaces {
         let interface = known.interface(&registration.name);
         let destinations = registration.destinations.iter();
         let destinations = destinations.map(|name| known.destination(interface, name)).collect();
+        wanted.push((interface, registration.retention));
         interfaces.push((interface, destinations));
     }
     known.insert_new(session).await?;
+    retention::want(session, &wanted, topology.now).await?;
     let store = session.read_one(what, sqlx::query(NAME), |row| value::<String>(row, 0)).await?;
     let store = store.ok_or_else(|| damaged("the store has no name"))?;
-    Ok(Registered { interfaces, store, pauses: Vec::new() })
+    let retentions = retention::states(session).await?;
+    let aged_to = retention::aged_to(session).await?;
+    Ok(Registered { interfaces, store, pauses: Vec::new(), retentions, aged_to })
 }
 
 /// All numbers ever given, for what is refused.

@@ -11,7 +11,7 @@ use crate::query::{Session, value};
 
 /// Name and text of each migration, in order. Each is safe to apply twice, and none is changed after a
 /// release.
-pub(crate) const MIGRATIONS: [(&str, &str); 10] = [
+pub(crate) const MIGRATIONS: [(&str, &str); 11] = [
     ("0001_create_store", include_str!("../../../migrations/postgres/0001_create_store.sql")),
     (
         "0002_create_destination_actions",
@@ -30,6 +30,7 @@ pub(crate) const MIGRATIONS: [(&str, &str); 10] = [
     ("0007_gather_fresh_terms", include_str!("../../../migrations/postgres/0007_gather_fresh_terms.sql")),
     ("0008_create_plugin_state", include_str!("../../../migrations/postgres/0008_create_plugin_state.sql")),
     ("0009_create_outputs", include_str!("../../../migrations/postgres/0009_create_outputs.sql")),
+    ("0010_create_retention", include_str!("../../../migrations/postgres/0010_create_retention.sql")),
     ("0011_create_engines", include_str!("../../../migrations/postgres/0011_create_engines.sql")),
 ];
 

@@ -6,22 +6,23 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use portway_model::{DestinationId, GroupId, InterfaceId, Lane, MessageId, Timestamp};
+use portway_model::{DestinationId, GroupId, InterfaceId, Lane, MessageId, RetentionState, Timestamp};
 use portway_store::{
-    ActionView, AttemptView, Claimed, DeliveryView, DestinationActionView, EngineView, ErrorKind, LaneHead,
-    ListMessages, ListStateKeys, Maintenance, MessageView, News, OutputView, Page, Pending, QueueView,
-    Registered, Store, StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
+    ActionView, AttemptView, Claimed, ConfirmRetention, DeliveryView, DestinationActionView, EngineView,
+    ErrorKind, Expired, Expiry, LaneHead, ListMessages, ListStateKeys, Maintenance, MessageView,
+    MoveRetention, Moved, News, OutputView, Page, Pending, QueueView, Registered, RetentionView, Store,
+    StoreError, StoredMessage, Topology, WriteBatch, WriteOutcome,
 };
 use tokio::sync::Mutex;
 
+use crate::keeper::Step;
 use crate::open::{self, OpenError};
 use crate::partition::{self, Period};
 use crate::readers::read;
-use crate::retention::{PASSES_MAX, REMOVED_MAX};
 use crate::settings::PostgresSettings;
 use crate::tenure::Tenures;
 use crate::writer::{Shared, Writer};
-use crate::{cursor, delivery, destination, output, owner, state, view};
+use crate::{cursor, delivery, destination, output, owner, retention, state, view};
 
 /// A store in a PostgreSQL database.
 pub struct PostgresStore {
@@ -206,28 +207,30 @@ impl Store for PostgresStore {
         read!(self.shared.readers, destination::list_actions, destination)
     }
 
-    async fn prune(
+    async fn expire(&self, expiry: &Expiry) -> Result<Expired, StoreError> {
+        let removal = match self.writer.lock().await.expire(expiry).await? {
+            Step::Done(expired) => return Ok(expired),
+            Step::Remove(removal) => removal,
+        };
+        // Nobody who writes waits for it.
+        let removed = self.remove_period(removal.period()).await;
+        Ok(self.writer.lock().await.removed(&removal, removed).await?)
+    }
+
+    async fn move_retention(&self, step: &MoveRetention) -> Result<Moved, StoreError> {
+        self.writer.lock().await.move_retention(step).await
+    }
+
+    async fn confirm_retention(
         &self,
-        interface: InterfaceId,
-        before: Timestamp,
-        now: Timestamp,
-        limit: u32,
-    ) -> Result<u64, StoreError> {
-        let mut removed = 0;
-        for _ in 0..PASSES_MAX {
-            let left = limit.saturating_sub(u32::try_from(removed).unwrap_or(u32::MAX));
-            if left == 0 {
-                break;
-            }
-            // The writer is free between two transactions.
-            let limit = left.min(REMOVED_MAX);
-            let pruned = self.writer.lock().await.prune(interface, before, now, limit).await?;
-            removed += pruned.messages;
-            if pruned.seen_to.is_none() {
-                break;
-            }
-        }
-        Ok(removed)
+        confirm: &ConfirmRetention,
+    ) -> Result<Option<RetentionState>, StoreError> {
+        self.writer.lock().await.confirm_retention(confirm).await
+    }
+
+    async fn list_retention(&self, age_now: Timestamp) -> Result<Vec<RetentionView>, StoreError> {
+        let kept = self.shared.housekeeping.kept();
+        read!(self.shared.readers, retention::list, age_now, &kept)
     }
 
     /// A server has ways of its own, which know of what is in its memory and in its log.

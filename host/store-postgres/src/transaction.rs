@@ -19,18 +19,31 @@ use crate::query::{Session, value};
 use crate::result::{Counted, Pending};
 use crate::{action, cursor, destination, message, output, result, state, suspect};
 
-/// Begins a transaction that writes.
-pub(crate) async fn begin(
-    session: &mut Session,
-    what: &'static str,
-    durability: Durability,
-) -> Result<(), Failed> {
+/// Who may write at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Everybody else, but nobody changes in the meantime how long messages are kept.
+    Beside(Durability),
+    /// Nobody: whoever writes is waited for, and waits.
+    Alone,
+}
+
+const STRICT: &str = "BEGIN;
+    SELECT pg_advisory_xact_lock_shared(hashtextextended(current_schema() || ': retention', 0))";
+const RELAXED: &str = "BEGIN; SET LOCAL synchronous_commit = off;
+    SELECT pg_advisory_xact_lock_shared(hashtextextended(current_schema() || ': retention', 0))";
+const ALONE: &str =
+    "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ': retention', 0))";
+
+/// Begins a transaction that writes. The lock comes first of all, and is one of memory only.
+pub(crate) async fn begin(session: &mut Session, what: &'static str, turn: Turn) -> Result<(), Failed> {
     session
         .script(
             what,
-            match durability {
-                Durability::Strict => "BEGIN",
-                Durability::Relaxed => "BEGIN; SET LOCAL synchronous_commit = off",
+            match turn {
+                Turn::Beside(Durability::Strict) => STRICT,
+                Turn::Beside(Durability::Relaxed) => RELAXED,
+                Turn::Alone => ALONE,
             },
         )
         .await

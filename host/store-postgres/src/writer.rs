@@ -8,7 +8,7 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use portway_model::{GroupId, InterfaceId, Timestamp};
+use portway_model::GroupId;
 use portway_store::{
     Durability, ErrorKind, Numbers, Registered, StoreError, Topology, WriteBatch, WriteOutcome, mark,
 };
@@ -16,17 +16,17 @@ use portway_store::{
 use crate::connect::{Connector, become_writer};
 use crate::day::Days;
 use crate::error::{Failed, closed, damaged};
+use crate::expiry::Passes;
 use crate::maintenance::Housekeeping;
 use crate::news::Told;
 use crate::partition::{self, Patience};
 use crate::query::{Session, value};
 use crate::readers::Readers;
-use crate::retention::{self, Passes, Pruned};
-use crate::transaction::{Stored, Writing, begin};
+use crate::transaction::{Stored, Turn, Writing, begin};
 use crate::{destination, owner, register, term};
 
 /// Times a transaction is made again because of others.
-const TRIES_MAX: u32 = 8;
+pub(crate) const TRIES_MAX: u32 = 8;
 /// Between two tries, times how many there were.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -41,7 +41,7 @@ pub(crate) struct Shared {
 
 /// The writing side of a store.
 pub(crate) struct Writer {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     /// The name under which it writes.
     engine: String,
     /// How long to wait for a former session of that name.
@@ -52,7 +52,7 @@ pub(crate) struct Writer {
     pid: Option<i32>,
     known: Known,
     is_closed: bool,
-    passes: Passes,
+    pub(crate) passes: Passes,
 }
 
 /// What is stored, so that it need not be read with every batch.
@@ -94,7 +94,7 @@ impl Writer {
     }
 
     /// A session that may write, taken out of its place: whoever is cancelled in the middle takes it along.
-    async fn take(&mut self) -> Result<Session, Failed> {
+    pub(crate) async fn take(&mut self) -> Result<Session, Failed> {
         if self.is_closed {
             return Err(closed().into());
         }
@@ -125,15 +125,15 @@ impl Writer {
     }
 
     /// A session inside a new transaction. A session that broke since it was last used is begun anew.
-    async fn begin(&mut self, what: &'static str, durability: Durability) -> Result<Session, Failed> {
+    pub(crate) async fn begin(&mut self, what: &'static str, turn: Turn) -> Result<Session, Failed> {
         let was_used = self.session.is_some();
         let mut session = self.take().await?;
-        match begin(&mut session, what, durability).await {
+        match begin(&mut session, what, turn).await {
             Ok(()) => Ok(session),
             Err(failed) if was_used && failed.breaks_connection() => {
                 drop(session);
                 let mut session = self.connect().await?;
-                begin(&mut session, what, durability).await?;
+                begin(&mut session, what, turn).await?;
                 Ok(session)
             }
             Err(failed) => {
@@ -166,7 +166,7 @@ impl Writer {
 
     async fn write_once(&mut self, batch: &WriteBatch) -> Result<WriteOutcome, Failed> {
         let what = "store the batch";
-        let mut session = self.begin(what, batch.durability).await?;
+        let mut session = self.begin(what, Turn::Beside(batch.durability)).await?;
         let written = self.write_in(&mut session, batch).await;
         if written.is_err() {
             session.roll_back().await;
@@ -230,7 +230,7 @@ impl Writer {
     /// Gives numbers to what a project has.
     pub(crate) async fn register(&mut self, topology: &Topology) -> Result<Registered, StoreError> {
         let what = "register interfaces";
-        let mut session = self.begin(what, Durability::Strict).await?;
+        let mut session = self.begin(what, Turn::Alone).await?;
         let registered = register_in(&mut session, topology).await;
         if registered.is_err() {
             session.roll_back().await;
@@ -239,35 +239,6 @@ impl Writer {
         let registered = registered?;
         self.known.numbers.insert_all(&registered);
         Ok(registered)
-    }
-
-    /// Removes at most `limit` old messages, in one transaction; and as many expired dedupe keys.
-    pub(crate) async fn prune(
-        &mut self,
-        interface: InterfaceId,
-        before: Timestamp,
-        now: Timestamp,
-        limit: u32,
-    ) -> Result<Pruned, StoreError> {
-        let after = self.passes.after(interface);
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let mut session = self.begin("remove old messages", Durability::Relaxed).await?;
-            let pruned = prune_in(&mut session, interface, after, (before, now), limit).await;
-            if pruned.is_err() {
-                session.roll_back().await;
-            }
-            self.keep(session);
-            match pruned {
-                Ok(pruned) => {
-                    self.passes.set(interface, pruned.seen_to);
-                    return Ok(pruned);
-                }
-                Err(failed) if failed.is_contended() && tries < TRIES_MAX => pause(tries).await,
-                Err(failed) => return Err(failed.told()),
-            }
-        }
     }
 
     pub(crate) async fn find_mark(&mut self, mark: u64) -> Result<Option<WriteOutcome>, StoreError> {
@@ -299,7 +270,7 @@ impl Writer {
     /// Flushes and lets go of the name.
     pub(crate) async fn close(&mut self) -> Result<(), StoreError> {
         let what = "close the store";
-        let mut session = self.begin(what, Durability::Strict).await?;
+        let mut session = self.begin(what, Turn::Beside(Durability::Strict)).await?;
         self.is_closed = true;
         // A commit that flushes needs something to flush; what was written before goes along.
         session.execute(what, sqlx::query(FLUSH).bind(&self.engine)).await?;
@@ -310,7 +281,7 @@ impl Writer {
 }
 
 /// A little longer each time, and not as long as whoever was in the way.
-async fn pause(tries: u32) {
+pub(crate) async fn pause(tries: u32) {
     let jitter = RandomState::new().build_hasher().finish() % 5_000;
     tokio::time::sleep(PAUSE * tries + Duration::from_micros(jitter)).await;
 }
@@ -320,17 +291,4 @@ async fn register_in(session: &mut Session, topology: &Topology) -> Result<Regis
     registered.pauses = destination::pauses(session).await?;
     session.commit("register interfaces").await?;
     Ok(registered)
-}
-
-async fn prune_in(
-    session: &mut Session,
-    interface: InterfaceId,
-    after: i64,
-    (before, now): (Timestamp, Timestamp),
-    limit: u32,
-) -> Result<Pruned, Failed> {
-    retention::expire(session, now, limit).await?;
-    let pruned = retention::prune(session, interface, after, before, limit).await?;
-    session.commit("remove old messages").await?;
-    Ok(pruned)
 }

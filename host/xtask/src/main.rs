@@ -74,7 +74,9 @@ fn main() -> Result<()> {
                 ["--store", "postgres", "--kill", "both", "--rounds", rounds] => {
                     (crash::Victim::Both, rounds)
                 }
-                _ => bail!("usage: crash [--store postgres --kill engine|database|both] --rounds N [--no-build]"),
+                _ => bail!(
+                    "usage: crash [--store postgres --kill engine|database|both] --rounds N [--no-build]"
+                ),
             };
             crash::crash(root, number(rounds)?, victim, binary)
         }

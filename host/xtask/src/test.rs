@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use anyhow::Result;
 
+use crate::crash::Victim;
 use crate::process::{cargo, run};
 use crate::project::Binary;
-use crate::crash::Victim;
 use crate::{browser, check, crash, demo, fuzz, plugins, sim, smtp};
 
 /// Seeds of the simulation in one test run.
@@ -40,9 +40,7 @@ pub fn test(root: &Path) -> Result<()> {
     step("simulation", &mut || sim::sim(root, &["--seeds".into(), SEEDS.into()]))?;
     step("crash", &mut || crash::crash(root, CRASH_ROUNDS, Victim::Engine, Binary::AsTested))?;
     for victim in [Victim::EngineOnDatabase, Victim::Database, Victim::Both] {
-        step("crash on PostgreSQL", &mut || {
-            crash::crash(root, DATABASE_ROUNDS, victim, Binary::AsTested)
-        })?;
+        step("crash on PostgreSQL", &mut || crash::crash(root, DATABASE_ROUNDS, victim, Binary::AsTested))?;
     }
     step("demo", &mut || demo::demo(root, demo::Mode::Once, Binary::AsTested))?;
     step("browser", &mut || browser::browser(root, Binary::AsTested))?;

@@ -51,7 +51,12 @@ async fn what_one_registers_the_other_may_store_for() {
     server.new_settings();
     let (one, two) = (engine(&server, "one").await, engine(&server, "two").await);
     let topology = portway_store::Topology {
-        interfaces: vec![portway_store::Registration { name: "new".into(), destinations: vec!["w".into()] }],
+        now: crate::harness::NOW,
+        interfaces: vec![portway_store::Registration {
+            name: "new".into(),
+            destinations: vec!["w".into()],
+            ..Default::default()
+        }],
     };
     let (interface, destinations) = two.register(&topology).await.unwrap().interfaces.remove(0);
     let mut message = message("x");

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use portway_model::{
     Answer, AttemptNo, Attributes, DestinationId, Draft, Epoch, GroupId, InterfaceId, Lane, MessageId, Round,
-    Tier, Timestamp,
+    Timestamp,
 };
 use portway_store::conformance::Harness;
 use portway_store::{
@@ -104,7 +104,8 @@ impl Harness for Server {
 /// Interface 1 with destinations 1 to 3.
 pub(crate) async fn register(store: &PostgresStore) {
     let destinations = ["x", "y", "z"].map(str::to_owned).to_vec();
-    let topology = Topology { interfaces: vec![Registration { name: "a".into(), destinations }] };
+    let interface = Registration { name: "a".into(), destinations, ..Registration::default() };
+    let topology = Topology { interfaces: vec![interface], now: NOW };
     store.register(&topology).await.unwrap();
 }
 
@@ -124,7 +125,6 @@ pub(crate) fn message(body: impl Into<Bytes>) -> NewMessage {
     NewMessage {
         interface: InterfaceId(1),
         group: GroupId(1),
-        tier: Tier(0),
         received_at: NOW,
         draft: Draft {
             body: body.into(),
@@ -144,6 +144,8 @@ pub(crate) fn message(body: impl Into<Bytes>) -> NewMessage {
 
 pub(crate) fn sent(message: u64, destination: u32) -> DeliveryResult {
     DeliveryResult {
+        epoch: Epoch(1),
+        output: None,
         state: Vec::new(),
         destination: DestinationId(destination),
         message: MessageId(message),
@@ -151,8 +153,6 @@ pub(crate) fn sent(message: u64, destination: u32) -> DeliveryResult {
         attempts: AttemptNo(1),
         settled: Settled::Sent(Answer::default()),
         attempted: None,
-        epoch: Epoch(0),
-        output: None,
     }
 }
 

@@ -2,16 +2,35 @@
 
 use std::time::{Duration, Instant};
 
-use portway_model::{DestinationId, Lane, MessageId, Tier};
-use portway_store::{ActionKind, Durability, MessageOutcome, NewMessage, Settled, Store as _, WriteBatch};
+use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Retention, Tier};
+use portway_store::{
+    ActionKind, Durability, MessageOutcome, NewMessage, Registration, Settled, Store as _, Topology,
+    WriteBatch,
+};
 use portway_store_postgres::PostgresStore;
 
-use crate::harness::{Server, batch, message, own, register, sent, store};
+use crate::harness::{NOW, Server, batch, message, own, register, sent, store};
 use crate::outage::Holder;
 
 async fn waiting(store: &PostgresStore) -> Vec<u64> {
     let pending = store.read_lane(DestinationId(1), Lane::FIRST, MessageId::ZERO, 5_000).await.unwrap();
     pending.iter().map(|pending| pending.message.0).collect()
+}
+
+/// Interfaces 2 to 4 have a tier each, the shortest first; interface 1 has the longest.
+async fn with_tiers(store: &PostgresStore) {
+    let registration = |(name, tier): (&str, Tier)| Registration {
+        name: name.into(),
+        destinations: Vec::new(),
+        retention: Retention { tier, ..Retention::default() },
+    };
+    let interfaces = ["b", "c", "d"].into_iter().zip(Tier::ALL).map(registration).collect();
+    store.register(&Topology { interfaces, now: NOW }).await.unwrap();
+}
+
+/// A message of an interface.
+fn of(interface: u32) -> NewMessage {
+    NewMessage { interface: InterfaceId(interface), ..message("x") }
 }
 
 const TODAY: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4";
@@ -20,15 +39,15 @@ const TODAY: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)
 async fn messages_are_stored_by_tier_and_day_of_the_database() {
     let server = Server::of_system();
     let opened = server.open().await;
-    let of_tier = |tier: u8| NewMessage { tier: Tier(tier), ..message("x") };
-    store(&opened, vec![of_tier(7), of_tier(21), of_tier(49), of_tier(0), of_tier(200)]).await.unwrap();
+    with_tiers(&opened).await;
+    store(&opened, vec![of(2), of(3), of(4), message("x")]).await.unwrap();
     let today = server.sql(TODAY);
     for table in ["messages", "deliveries", "bodies"] {
         let tiers = server.sql(&format!("SELECT string_agg(DISTINCT tier || ' ' || day, ',') FROM {table}"));
         assert_eq!(tiers, format!("21 {today},49 {today},7 {today}"));
     }
     let in_leaf = "SELECT count(*) FROM messages WHERE tableoid::regclass::text ~ '_t49_\\d{8}$'";
-    assert_eq!(server.sql(in_leaf), "3");
+    assert_eq!(server.sql(in_leaf), "2");
 }
 
 #[tokio::test]
@@ -72,7 +91,8 @@ async fn making_partitions_waits_for_nobody_and_nobody_for_it() {
     let opened = PostgresStore::open(server.settings()).await.unwrap();
     register(&opened).await;
     opened.maintain(Duration::ZERO).await.unwrap();
-    store(&opened, vec![NewMessage { tier: Tier(7), ..message("x") }]).await.unwrap();
+    with_tiers(&opened).await;
+    store(&opened, vec![of(2)]).await.unwrap();
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     report.let_go();
 }
@@ -151,7 +171,8 @@ async fn a_floor_never_passes_a_message_that_is_still_being_stored() {
 async fn a_period_is_removed_as_a_whole_beside_whoever_reads() {
     let server = Server::of_system();
     let opened = server.open().await;
-    store(&opened, vec![NewMessage { tier: Tier(7), ..message("x") }, message("y")]).await.unwrap();
+    with_tiers(&opened).await;
+    store(&opened, vec![of(2), message("y")]).await.unwrap();
     let periods = opened.list_periods().await.unwrap();
     let today: i32 = server.sql(TODAY).parse().unwrap();
     let period = *periods.iter().find(|period| period.tier == 7 && period.from_day == today).unwrap();

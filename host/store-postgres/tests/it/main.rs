@@ -13,5 +13,6 @@ mod opening;
 mod outage;
 mod ownership;
 mod plans;
+mod retention;
 mod texts;
 mod tls;

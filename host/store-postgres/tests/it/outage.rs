@@ -35,7 +35,15 @@ async fn while_the_server_is_away_every_call_says_so_and_then_all_goes_on() {
     assert_eq!(kind(opened.load_messages(&[MessageId(1)]).await), ErrorKind::Unavailable);
     assert_eq!(kind(opened.maintain(Duration::ZERO).await), ErrorKind::Unavailable);
     assert_eq!(
-        kind(opened.prune(portway_model::InterfaceId(1), crate::harness::NOW, crate::harness::NOW, 1).await),
+        kind(
+            opened
+                .expire(&portway_store::Expiry {
+                    now: crate::harness::NOW,
+                    aged_to: crate::harness::NOW,
+                    limit: 1
+                })
+                .await
+        ),
         ErrorKind::Unavailable
     );
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());

@@ -197,6 +197,12 @@ async fn use_everything(server: &Server) {
     opened.news().await;
     opened.list_engines().await.unwrap();
     opened.close().await.unwrap();
+    // A period that goes as a whole.
+    let opened = server.open().await;
+    crate::retention::filled(&opened).await;
+    crate::retention::set_back(server);
+    crate::retention::expire(&opened).await;
+    opened.close().await.unwrap();
 }
 
 #[tokio::test]
@@ -214,6 +220,14 @@ async fn no_statement_reads_a_large_table_as_a_whole() {
     for (statement, plan) in &plans {
         // Looks at the partitions by name, once a day.
         if statement.starts_with("SELECT min(id), max(id)") {
+            continue;
+        }
+        // Of the test itself.
+        if statement.ends_with("SET day = day - 60") {
+            continue;
+        }
+        // All of what a partial index holds, of one period.
+        if statement.starts_with("SELECT DISTINCT id, day") {
             continue;
         }
         wrong.extend(

@@ -73,7 +73,8 @@ async fn a_body_of_20_mb_reads_back_and_goes_with_its_message() {
     assert_eq!(server.sql("SELECT count(*) FROM bodies"), "21");
     let results = (1..=3).map(|destination| sent(1, destination)).collect();
     opened.write(WriteBatch { results, ..batch(Durability::Strict) }).await.unwrap();
-    let later = portway_model::Timestamp(crate::harness::NOW.0 + 1);
-    assert_eq!(opened.prune(portway_model::InterfaceId(1), later, later, 9).await.unwrap(), 1);
+    let later = portway_model::Timestamp(crate::harness::NOW.0 + 60 * 86_400_000);
+    let expiry = portway_store::Expiry { now: later, aged_to: later, limit: 9 };
+    assert_eq!(opened.expire(&expiry).await.unwrap().messages, 1);
     assert_eq!(server.sql("SELECT count(*) FROM bodies"), "1");
 }

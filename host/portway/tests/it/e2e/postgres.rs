@@ -69,10 +69,8 @@ async fn a_second_engine_is_refused_or_stands_by_and_takes_over() {
     });
     assert_eq!(status.await.engines.len(), 2);
     // It stores from the first second, and the owner delivers in order what both were given.
-    let (mut here, mut there) = (
-        Peer::connect(owner.address("lab").await).await,
-        Peer::connect(standby.address("lab").await).await,
-    );
+    let (mut here, mut there) =
+        (Peer::connect(owner.address("lab").await).await, Peer::connect(standby.address("lab").await).await);
     for n in 6..=25 {
         if n % 2 == 0 { &mut here } else { &mut there }.send_all("PW", n..=n).await;
     }
@@ -86,6 +84,10 @@ async fn a_second_engine_is_refused_or_stands_by_and_takes_over() {
         .await;
     there.send_all("PW", 26..=30).await;
     standby.drained("lab", "archive").await;
-    assert_eq!(delivered(&second), (26..=30).collect::<Vec<_>>(), "what the first had sent is not sent again");
+    assert_eq!(
+        delivered(&second),
+        (26..=30).collect::<Vec<_>>(),
+        "what the first had sent is not sent again"
+    );
     standby.stop().await;
 }

@@ -1,0 +1,266 @@
+//! What the writer does with old messages: a transaction a step, made again when others are in its way.
+
+use std::collections::BTreeSet;
+
+use portway_model::RetentionState;
+use portway_store::{ConfirmRetention, Durability, Expired, Expiry, MoveRetention, Moved, StoreError};
+
+use crate::error::Failed;
+use crate::expiry::{self, Passes};
+use crate::partition::{self, Patience, Slot};
+use crate::query::Session;
+use crate::retention;
+use crate::sealed::{self, Next, Sealed, Work};
+use crate::transaction::Turn;
+use crate::writer::{TRIES_MAX, Writer, pause};
+
+/// What a step came to.
+pub(crate) enum Step {
+    Done(Expired),
+    /// A period goes as a whole, which takes no transaction of the writer.
+    Remove(Work),
+}
+
+const REMOVE: &str = "remove old messages";
+const MOVE: &str = "change how long messages are kept";
+
+impl Writer {
+    /// One step of removing what is old.
+    pub(crate) async fn expire(&mut self, expiry: &Expiry) -> Result<Step, StoreError> {
+        if self.passes.begins() {
+            match self.expire_periods(expiry).await? {
+                Next::Remove(work) => return Ok(Step::Remove(work)),
+                Next::Stepped(messages) => return Ok(Step::Done(Expired { messages, goes_on: true })),
+                Next::Seal(_) | Next::Decide(_) | Next::Lacks(_) | Next::Nothing => {}
+            }
+        }
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let mut session = self.begin(REMOVE, Turn::Beside(Durability::Relaxed)).await?;
+            let stepped = expire_in(&mut session, &self.passes, expiry).await;
+            let stepped = self.ended(&mut session, stepped).await;
+            self.keep(session);
+            match stepped {
+                Ok((expired, passes)) => {
+                    self.passes = passes;
+                    if self.passes.begins() {
+                        self.passes.periods.begin();
+                    }
+                    self.shared.housekeeping.set_kept(&self.passes.kept);
+                    return Ok(Step::Done(expired));
+                }
+                Err(failed) if failed.is_contended() && tries < TRIES_MAX => pause(tries).await,
+                Err(failed) => return Err(failed.told()),
+            }
+        }
+    }
+
+    /// One step of removing periods. What cannot be done now is left to the next pass.
+    async fn expire_periods(&mut self, expiry: &Expiry) -> Result<Next, StoreError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let mut session = self.begin(REMOVE, Turn::Beside(Durability::Relaxed)).await?;
+            let mut periods = self.passes.periods.clone();
+            let stepped = periods_in(&mut session, &mut periods, expiry).await;
+            let stepped = self.ended(&mut session, stepped).await;
+            self.keep(session);
+            match stepped {
+                Ok(Next::Lacks(slots)) => {
+                    if tries >= TRIES_MAX || !self.make_for(&slots).await {
+                        self.passes.periods.leave();
+                        return Ok(Next::Stepped(0));
+                    }
+                }
+                Ok(Next::Seal(sealed)) => {
+                    self.seal(sealed).await?;
+                    return Ok(Next::Stepped(0));
+                }
+                Ok(Next::Decide(work)) => {
+                    self.decide(work.sealed).await?;
+                    return Ok(Next::Stepped(0));
+                }
+                Ok(next) => {
+                    self.passes.periods = periods;
+                    return Ok(next);
+                }
+                Err(failed) if failed.is_contended() && tries < TRIES_MAX => pause(tries).await,
+                Err(failed) => return Err(failed.told()),
+            }
+        }
+    }
+
+    async fn seal(&mut self, sealed: Sealed) -> Result<(), Failed> {
+        let what = "seal a period";
+        let mut session = self.begin(what, Turn::Alone).await?;
+        let done = async {
+            let is_sealed = sealed::seal(&mut session, sealed).await?;
+            session.commit(what).await?;
+            Ok(is_sealed)
+        };
+        let done = done.await;
+        let done = self.ended(&mut session, done).await;
+        self.keep(session);
+        self.passes.periods.go_on(sealed);
+        if !done? {
+            self.passes.periods.leave();
+        }
+        Ok(())
+    }
+
+    async fn decide(&mut self, sealed: Sealed) -> Result<(), Failed> {
+        let what = "decide that a period goes";
+        let mut session = self.begin(what, Turn::Alone).await?;
+        let done = async {
+            let decided = sealed::decide(&mut session, sealed).await?;
+            session.commit(what).await?;
+            Ok(decided)
+        };
+        let done = done.await;
+        let done = self.ended(&mut session, done).await;
+        self.keep(session);
+        match done? {
+            Some(decided) => self.passes.periods.go_on(decided),
+            None => self.passes.periods.leave(),
+        }
+        Ok(())
+    }
+
+    /// After the partitions of a period were removed, or not.
+    pub(crate) async fn removed(
+        &mut self,
+        work: &Work,
+        removed: Result<(), StoreError>,
+    ) -> Result<Expired, StoreError> {
+        self.passes.periods.leave();
+        if let Err(error) = removed {
+            self.passes.periods.give_up();
+            tracing::info!(%error, "a period cannot be removed now: tried again later");
+            return Ok(Expired { messages: 0, goes_on: true });
+        }
+        let mut session = self.begin(REMOVE, Turn::Beside(Durability::Relaxed)).await?;
+        let done = async {
+            sealed::forget(&mut session, work.sealed).await?;
+            session.commit(REMOVE).await
+        };
+        let done = done.await;
+        let done = self.ended(&mut session, done).await;
+        self.keep(session);
+        done?;
+        Ok(Expired { messages: work.messages, goes_on: true })
+    }
+
+    /// One step of a change.
+    pub(crate) async fn move_retention(&mut self, step: &MoveRetention) -> Result<Moved, StoreError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let mut session = self.begin(MOVE, Turn::Beside(Durability::Relaxed)).await?;
+            let moved_to = self.passes.moved_to.get(&step.interface).copied();
+            let moved = async {
+                let moved = expiry::move_some(&mut session, step, moved_to).await?;
+                session.commit(MOVE).await?;
+                Ok(moved)
+            };
+            let moved = moved.await;
+            let moved = self.ended(&mut session, moved).await;
+            self.keep(session);
+            match moved {
+                Ok(expiry::Step::Lacks(slots)) => {
+                    if tries >= TRIES_MAX || !self.make_for(&slots).await {
+                        let state = RetentionState::default();
+                        let state = self.state_of(step).await?.unwrap_or(state);
+                        return Ok(Moved { moved: 0, removed: 0, state });
+                    }
+                }
+                Ok(expiry::Step::Idle(state) | expiry::Step::Waits(state)) => {
+                    return Ok(Moved { moved: 0, removed: 0, state });
+                }
+                Ok(expiry::Step::Done { state, change, moved, removed, seen_to: Some(seen_to) }) => {
+                    self.passes.moved_to.insert(step.interface, (change, seen_to));
+                    return Ok(Moved { moved, removed, state });
+                }
+                Ok(expiry::Step::Done { change, moved, removed, seen_to: None, .. }) => {
+                    self.passes.moved_to.remove(&step.interface);
+                    let mut session = self.begin(MOVE, Turn::Alone).await?;
+                    let state = async {
+                        let state = retention::finish(&mut session, step, change).await?;
+                        session.commit(MOVE).await?;
+                        Ok(state)
+                    };
+                    let state = state.await;
+                    let state = self.ended(&mut session, state).await;
+                    self.keep(session);
+                    return Ok(Moved { moved, removed, state: state? });
+                }
+                Err(failed) if failed.is_contended() && tries < TRIES_MAX => pause(tries).await,
+                Err(failed) => return Err(failed.told()),
+            }
+        }
+    }
+
+    async fn state_of(&mut self, step: &MoveRetention) -> Result<Option<RetentionState>, Failed> {
+        let mut session = self.take().await?;
+        let state = retention::state_of(&mut session, step.interface).await;
+        self.keep(session);
+        state
+    }
+
+    /// An operator agrees.
+    pub(crate) async fn confirm_retention(
+        &mut self,
+        confirm: &ConfirmRetention,
+    ) -> Result<Option<RetentionState>, StoreError> {
+        let what = "confirm how long messages are kept";
+        let mut session = self.begin(what, Turn::Alone).await?;
+        let confirmed = async {
+            let state = retention::confirm(&mut session, confirm).await?;
+            session.commit(what).await?;
+            Ok(state)
+        };
+        let confirmed = confirmed.await;
+        let confirmed = self.ended(&mut session, confirmed).await;
+        self.keep(session);
+        Ok(confirmed?)
+    }
+
+    /// Whether there are partitions for these now.
+    async fn make_for(&mut self, slots: &BTreeSet<Slot>) -> bool {
+        let Ok(mut session) = self.take().await else { return false };
+        let made = partition::make_for(&mut session, slots, Patience::Short).await;
+        self.keep(session);
+        made.is_ok()
+    }
+
+    /// The transaction of what failed is rolled back.
+    async fn ended<T>(&self, session: &mut Session, done: Result<T, Failed>) -> Result<T, Failed> {
+        if done.is_err() {
+            session.roll_back().await;
+        }
+        done
+    }
+}
+
+async fn expire_in(
+    session: &mut Session,
+    passes: &Passes,
+    expiry: &Expiry,
+) -> Result<(Expired, Passes), Failed> {
+    retention::save_age(session, expiry.aged_to).await?;
+    expiry::forget_keys(session, expiry.now, expiry.limit).await?;
+    let stepped = passes.step(session, expiry).await?;
+    session.commit(REMOVE).await?;
+    Ok(stepped)
+}
+
+async fn periods_in(
+    session: &mut Session,
+    periods: &mut sealed::Periods,
+    expiry: &Expiry,
+) -> Result<Next, Failed> {
+    retention::save_age(session, expiry.aged_to).await?;
+    let next = periods.step(session, expiry).await?;
+    session.commit(REMOVE).await?;
+    Ok(next)
+}
