@@ -393,8 +393,6 @@ fn result(message: u64, destination: u32) -> DeliveryResult {
         round: Round(0),
         attempts: AttemptNo(1),
         settled: Settled::Sent(Answer { code: "200".into(), text: "OK".into() }),
-        epoch: portway_model::Epoch(0),
-        output: None,
         attempted: Some(Attempted { started_at: Timestamp(1), took: Duration::from_millis(2) }),
     }
 }
