@@ -11,7 +11,7 @@ use portway_store::{
 };
 use portway_store_postgres::{PostgresSettings, PostgresStore};
 
-use crate::harness::{NOW, Server, batch, message, sent, store};
+use crate::harness::{NOW, Server, batch, message, own, sent, store};
 use crate::outage::Holder;
 
 /// Everything that was stored is older than any window by then.
@@ -63,7 +63,9 @@ pub(crate) async fn expire(store: &PostgresStore) -> u64 {
 /// Messages 1 to 300: all are sent but 7, which is quarantined at its first destination, and 8, which waits.
 pub(crate) async fn filled(store_: &PostgresStore) {
     store(store_, (0..300).map(|_| message("x")).collect()).await.unwrap();
+    let epoch = own(store_, &[1]).await.epoch;
     let quarantined = |n| portway_store::DeliveryResult {
+        epoch,
         settled: Settled::Quarantined(Failure::new("bad", "no good")),
         ..sent(n, 1)
     };
