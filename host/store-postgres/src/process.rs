@@ -49,12 +49,21 @@ impl Process {
     }
 }
 
-/// When a process started, in ticks since the boot; none: there is none with this number.
+/// When a process started, in ticks since the boot; none: there is none with this number that runs.
 fn started(number: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
     // The name stands in brackets and may hold anything; what follows begins with the third field.
     let (_, after_name) = status.rsplit_once(')')?;
-    after_name.split_whitespace().nth(19)?.parse().ok()
+    let mut fields = after_name.split_whitespace();
+    if matches!(fields.next()?, "Z" | "X") && threads(number) <= 1 {
+        // It ended; whoever started it has not looked yet.
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+fn threads(number: u32) -> usize {
+    fs::read_dir(format!("/proc/{number}/task")).map_or(0, Iterator::count)
 }
 
 #[cfg(test)]
@@ -82,8 +91,13 @@ mod tests {
         ] {
             assert!(!elsewhere.is_gone(&own));
         }
-        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let ended = Process { number: child.id(), started: started(child.id()).unwrap(), ..own.clone() };
+        child.kill().unwrap();
+        // Before and after somebody looks what became of it.
+        while !ended.is_gone(&own) {
+            std::thread::yield_now();
+        }
         child.wait().unwrap();
         assert!(ended.is_gone(&own));
     }
