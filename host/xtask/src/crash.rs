@@ -90,7 +90,7 @@ pub fn crash(root: &Path, rounds: u32, victim: Victim, binary: Binary) -> Result
             && let Some(database) = &database
         {
             database.stop_hard()?;
-            // The engine is to see it away, not only gone for a moment.
+            // How long it is away is what is drawn here, as the moment of its end was: nothing is waited for.
             std::thread::sleep(Duration::from_millis(next(&mut chance) % AWAY_MS));
             database.start_again()?;
         }

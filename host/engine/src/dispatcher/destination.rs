@@ -271,8 +271,10 @@ impl Destination {
     pub(super) fn review(&mut self, no: Lane, desk: &mut Desk, ctx: &mut Ctx<'_>) {
         let is_active = self.is_active();
         if !no.is_ordered() {
-            let is_free = self.in_hand == 0;
-            self.count_apart(desk, |apart| apart.try_rewind(is_free));
+            if self.apart.is_rewinding() {
+                let is_free = self.in_hand == 0;
+                self.count_apart(desk, |apart| apart.try_rewind(is_free));
+            }
             if is_active && self.apart.is_ready() && !self.apart.listed {
                 self.apart.listed = true;
                 self.ready.push_back(no);

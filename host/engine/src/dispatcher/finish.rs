@@ -330,7 +330,10 @@ impl Destination {
         }
         if !no.is_ordered() {
             self.apart.wrote(message, finished.result.round, finished.origin);
-            return self.review(no, desk, ctx);
+            if self.apart.is_rewinding() {
+                self.review(no, desk, ctx);
+            }
+            return;
         }
         let Some(lane) = self.lanes.get_mut(&no) else { return };
         lane.unwritten = lane.unwritten.saturating_sub(1);

@@ -92,6 +92,7 @@ async fn an_engine_that_lost_its_groups_sends_nothing_and_takes_messages() {
     claim(&other, &house.registered).await;
     house.wait_for(async || (!owns(&house).await).then_some(())).await;
     let id = house.store("meanwhile", "a").await;
+    // Of paused time, which ends when everybody waits: whatever would be sent by then has been.
     tokio::time::sleep(Duration::from_secs(100)).await;
     assert_eq!(house.receiver.arrived(house.destination(0)), ["before"]);
     let action = Action {

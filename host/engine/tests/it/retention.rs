@@ -28,7 +28,8 @@ impl House {
         self.wait_for(async || self.status_of(id).await.is_none().then_some(())).await;
     }
 
-    /// Lets some passes over old messages happen.
+    /// Lets some passes over old messages happen, in five minutes of paused time: each sleep ends when
+    /// everybody waits. In steps, so that the clock is looked at as often as it is outside of tests.
     async fn passes(&self) {
         for _ in 0..300 {
             tokio::time::sleep(Duration::from_secs(1)).await;
