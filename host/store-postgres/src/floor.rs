@@ -29,6 +29,8 @@ pub(crate) struct Floors {
 #[derive(Default)]
 struct State {
     done: HashMap<DestinationId, u32>,
+    /// When the server began that the rest was seen on.
+    server: String,
     sample: Option<Sample>,
     /// No message up to this one can still appear.
     settled_to: i64,
@@ -46,6 +48,17 @@ struct Given {
     /// Up to this one each is committed or will never be.
     settled_to: i64,
     last_id: i64,
+}
+
+impl State {
+    /// A server that began anew, or another that took its place, may give numbers again that nobody committed.
+    fn see(&mut self, server: String) {
+        if self.server != server {
+            self.server = server;
+            self.sample = None;
+            self.settled_to = 0;
+        }
+    }
 }
 
 impl Floors {
@@ -96,6 +109,8 @@ impl Floors {
     /// number was given, that number is settled.
     async fn settle(&self, session: &mut Session) -> Result<Given, Failed> {
         let what = "look for transactions that store messages";
+        let server = session.read_one(what, sqlx::query(SERVER), |row| value::<String>(row, 0)).await?;
+        self.state().see(server.unwrap_or_default());
         let earlier = self.state().sample.take();
         if let Some(earlier) = earlier {
             let still = sqlx::query(STILL_DRAWING).bind(&earlier.drawing);
@@ -125,6 +140,7 @@ impl Floors {
     }
 }
 
+const SERVER: &str = "SELECT pg_postmaster_start_time()::text";
 const LAST_ID: &str = "SELECT last_value FROM message_ids";
 const DRAWING: &str = "SELECT virtualtransaction FROM pg_locks
     WHERE locktype = 'relation' AND relation = 'message_ids'::regclass AND mode = 'RowExclusiveLock'

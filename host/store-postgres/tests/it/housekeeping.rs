@@ -141,17 +141,19 @@ async fn a_floor_rises_behind_what_was_delivered_and_falls_for_what_comes_back()
     assert_eq!(opened.count_pending(&[DestinationId(1)], 9).await.unwrap(), 1);
 }
 
+/// Another engine draws the next number and takes its time.
+const STORING: &str = "SELECT pg_current_xact_id(); SELECT nextval('message_ids');
+    CREATE TEMP TABLE held AS SELECT currval('message_ids') AS id;
+    INSERT INTO messages (id, interface_id, status, stored_at, body_bytes, group_id, tier, received_at, attributes, day)
+        SELECT id, 1, 0, 0, 0, 1, 49, 0, '', floor(extract(epoch FROM now()) / 86400) FROM held;
+    INSERT INTO deliveries (message_id, destination_id, lane, state, round, attempts, changed_at, body_bytes, tier, day)
+        SELECT id, 1, 0, 0, 0, 0, 0, 0, 49, floor(extract(epoch FROM now()) / 86400) FROM held";
+
 #[tokio::test]
 async fn a_floor_never_passes_a_message_that_is_still_being_stored() {
     let server = Server::of_system();
     let opened = server.open().await;
-    // Another engine drew the first number and takes its time.
-    let mut other = Holder::new(&server, "SELECT pg_current_xact_id(); SELECT nextval('message_ids');
-        CREATE TEMP TABLE held AS SELECT currval('message_ids') AS id;
-        INSERT INTO messages (id, interface_id, status, stored_at, body_bytes, group_id, tier, received_at, attributes, day)
-            SELECT id, 1, 0, 0, 0, 1, 49, 0, '', floor(extract(epoch FROM now()) / 86400) FROM held;
-        INSERT INTO deliveries (message_id, destination_id, lane, state, round, attempts, changed_at, body_bytes, tier, day)
-            SELECT id, 1, 0, 0, 0, 0, 0, 0, 49, floor(extract(epoch FROM now()) / 86400) FROM held");
+    let mut other = Holder::new(&server, STORING);
     store(&opened, (0..1_100).map(|_| message("x")).collect()).await.unwrap();
     let results = (2..=1_101).map(|n| sent(n, 1)).collect();
     opened.write(WriteBatch { results, ..batch(Durability::Strict) }).await.unwrap();
@@ -165,6 +167,27 @@ async fn a_floor_never_passes_a_message_that_is_still_being_stored() {
         opened.maintain(Duration::ZERO).await.unwrap();
     }
     assert_eq!(waiting(&opened).await, [1]);
+}
+
+/// A number that was given and not committed is given again if the server had not flushed that it was given.
+#[tokio::test]
+async fn a_floor_trusts_no_number_of_a_server_that_began_anew() {
+    let server = Server::of_system();
+    let opened = server.open().await;
+    store(&opened, (0..1_100).map(|_| message("x")).collect()).await.unwrap();
+    server.sql("SELECT nextval('message_ids') FROM generate_series(1, 20)");
+    opened.maintain(Duration::ZERO).await.unwrap();
+    server.cluster.stop_hard().unwrap();
+    server.cluster.start_again().unwrap();
+    server.sql("SELECT setval('message_ids', 1100)");
+    let mut other = Holder::new(&server, STORING);
+    store(&opened, vec![message("y")]).await.unwrap();
+    let results = (1..=1_100).chain([1_102]).map(|n| sent(n, 1)).collect();
+    opened.write(WriteBatch { results, ..batch(Durability::Strict) }).await.unwrap();
+    opened.maintain(Duration::ZERO).await.unwrap();
+    assert_eq!(waiting(&opened).await, [0; 0]);
+    other.commit();
+    assert_eq!(waiting(&opened).await, [1_101]);
 }
 
 #[tokio::test]
