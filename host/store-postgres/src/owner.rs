@@ -23,6 +23,8 @@ pub(crate) struct Claim<'a> {
     pub(crate) now: Timestamp,
     /// In which it owns others already, since the session that claims has its lock.
     pub(crate) epoch: Option<Epoch>,
+    /// The epoch that ended with the lock of this engine, which went on running.
+    pub(crate) survived: Option<Epoch>,
     pub(crate) process: Option<&'a Process>,
 }
 
@@ -93,6 +95,7 @@ pub(crate) async fn claim(
     };
     let is_own = |owning: &&Owning| owning.engine == claim.engine && owning.epoch == epoch;
     let left: Vec<&Owning> = before.iter().filter(|owning| !owning.clean && !is_own(owning)).collect();
+    let unclean = left.iter().any(|owning| may_have_ended(owning, claim));
     let overlaps = left.iter().any(|owning| may_run(owning, claim));
     let former: BTreeSet<&str> = left.iter().map(|owning| owning.engine.as_str()).collect();
     begin_tenure(session, claim.engine, epoch, former).await?;
@@ -106,7 +109,7 @@ pub(crate) async fn claim(
     let counts = session.read(what, own, count).await?;
     let pauses = destination::pauses(session).await?;
     session.commit(what).await?;
-    Ok((Claimed::Owned(Tenure { epoch, unclean: !left.is_empty(), overlaps, pauses }), counts))
+    Ok((Claimed::Owned(Tenure { epoch, unclean, overlaps, pauses }), counts))
 }
 
 async fn owners(session: &mut Session, groups: &[i32]) -> Result<Vec<Owning>, Failed> {
@@ -122,6 +125,17 @@ async fn owners(session: &mut Session, groups: &[i32]) -> Result<Vec<Owning>, Fa
         })
     });
     owners.await
+}
+
+/// Whether the process that owned a group may have ended, perhaps of what it delivered.
+fn may_have_ended(owning: &Owning, claim: &Claim<'_>) -> bool {
+    if owning.engine == claim.engine {
+        return claim.survived != Some(owning.epoch);
+    }
+    match (Process::parse(&owning.process), claim.process) {
+        (Some(former), Some(own)) => !former.is_seen_to_run(own),
+        (None, _) | (_, None) => true,
+    }
 }
 
 /// Whether the process that owned a group may still run, and send what it has in hand.

@@ -44,8 +44,16 @@ impl Process {
 
     /// Whether it is known to run no more, seen from `own`.
     pub(crate) fn is_gone(&self, own: &Process) -> bool {
-        let can_be_seen = self.boot == own.boot && self.namespace == own.namespace;
-        can_be_seen && started(self.number) != Some(self.started)
+        self.can_be_seen(own) && started(self.number) != Some(self.started)
+    }
+
+    /// Whether it is known to run, seen from `own`.
+    pub(crate) fn is_seen_to_run(&self, own: &Process) -> bool {
+        self.can_be_seen(own) && started(self.number) == Some(self.started)
+    }
+
+    fn can_be_seen(&self, own: &Process) -> bool {
+        self.boot == own.boot && self.namespace == own.namespace
     }
 }
 
@@ -82,14 +90,14 @@ mod tests {
     #[test]
     fn only_what_can_be_seen_can_be_gone() {
         let own = Process::own().unwrap();
-        assert!(!own.is_gone(&own));
+        assert!(!own.is_gone(&own) && own.is_seen_to_run(&own));
         let before = Process { started: own.started - 1, ..own.clone() };
-        assert!(before.is_gone(&own), "its number was given again");
+        assert!(before.is_gone(&own) && !before.is_seen_to_run(&own), "its number was given again");
         for elsewhere in [
             Process { boot: "another".into(), ..before.clone() },
             Process { namespace: "another".into(), ..before },
         ] {
-            assert!(!elsewhere.is_gone(&own));
+            assert!(!elsewhere.is_gone(&own) && !elsewhere.is_seen_to_run(&own));
         }
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let ended = Process { number: child.id(), started: started(child.id()).unwrap(), ..own.clone() };

@@ -53,6 +53,8 @@ struct Held {
     pid: Option<i32>,
     /// In which the engine owns what it owns; none: nothing.
     epoch: Option<Epoch>,
+    /// The last one that ended with the lock.
+    survived: Option<Epoch>,
     is_closed: bool,
 }
 
@@ -100,7 +102,8 @@ impl Tenures {
             None => self.connect(held, now).await?,
         };
         let groups = groups.iter().copied().collect();
-        let claim = Claim { engine, groups, now, epoch: held.epoch, process: process.as_ref() };
+        let (epoch, survived) = (held.epoch, held.survived);
+        let claim = Claim { engine, groups, now, epoch, survived, process: process.as_ref() };
         let claimed = owner::claim(&mut session, &claim).await;
         if claimed.is_err() {
             session.roll_back().await;
@@ -160,7 +163,8 @@ impl Tenures {
 impl Inner {
     /// The session is gone, and with it what the engine owned.
     fn lose(&self, held: &mut Held) {
-        if held.epoch.take().is_some() {
+        if let Some(epoch) = held.epoch.take() {
+            held.survived = Some(epoch);
             tracing::warn!("the lock of this engine is gone");
             self.shared.told.lose();
         }

@@ -57,6 +57,8 @@ struct Inner {
     alive: BTreeMap<EngineNo, Epoch>,
     /// Engines that lost theirs and were not told yet.
     lost: BTreeSet<EngineNo>,
+    /// Of engines that lost theirs, in which epoch: their processes live.
+    survived: BTreeMap<EngineNo, Epoch>,
     /// Engines that cannot own anything now.
     cut_off: BTreeSet<EngineNo>,
     engines: EngineNo,
@@ -98,15 +100,18 @@ impl MemoryStore {
 
     /// The engine's process died: the next [`Store::claim`] is that of a new one.
     pub fn crash(&self) {
-        self.lock().alive.remove(&self.engine);
+        let mut inner = self.lock();
+        inner.alive.remove(&self.engine);
+        inner.survived.remove(&self.engine);
     }
 
     /// The engine is cut off: others may claim what it owns, and it cannot until [`MemoryStore::mend`].
     pub fn lose_lock(&self) {
         let mut inner = self.lock();
         inner.cut_off.insert(self.engine);
-        if inner.alive.remove(&self.engine).is_some() {
+        if let Some(epoch) = inner.alive.remove(&self.engine) {
             inner.lost.insert(self.engine);
+            inner.survived.insert(self.engine, epoch);
             inner.wake();
         }
     }
@@ -136,6 +141,7 @@ impl MemoryStore {
         }
         inner.live = inner.durable.clone();
         inner.alive.clear();
+        inner.survived.clear();
     }
 
     /// How many writes a power loss would lose now.
@@ -261,7 +267,8 @@ impl Store for MemoryStore {
                 return Err(StoreError::new(ErrorKind::Unavailable, "the engine is cut off"));
             }
             let (engine, alive) = (self.engine, inner.alive.clone());
-            let claim = Claim { engine, groups: groups.to_vec(), now, alive };
+            let survived = inner.survived.get(&engine).copied();
+            let claim = Claim { engine, groups: groups.to_vec(), now, alive, survived };
             let mut claimed = inner.live.ownership.claim(&claim);
             if let Claimed::Owned(tenure) = &mut claimed {
                 tenure.pauses = inner.live.pauses();

@@ -21,7 +21,8 @@ pub enum Claimed {
 pub struct Tenure {
     /// Goes with every result.
     pub epoch: Epoch,
-    /// The owner before did not stop in order: what it had in hand is suspect.
+    /// The owner before did not stop in order, and its process may have ended: what it had in hand is suspect.
+    /// An engine that lost its lock and lives is no such owner.
     pub unclean: bool,
     /// The owner before may not know yet that it is none any more: what it sends may still arrive.
     pub overlaps: bool,

@@ -31,6 +31,8 @@ pub(super) struct Claim {
     pub now: Timestamp,
     /// Engines that hold their locks, and in which epoch.
     pub alive: BTreeMap<EngineNo, Epoch>,
+    /// The epoch that the engine lost last, and lived.
+    pub survived: Option<Epoch>,
 }
 
 impl Ownership {
@@ -62,7 +64,9 @@ impl Ownership {
             before.iter().map(|(_, owning)| owning).filter(|owning| owning.epoch != epoch).collect();
         let tenure = Tenure {
             epoch,
-            unclean: !left.is_empty(),
+            unclean: left
+                .iter()
+                .any(|owning| owning.engine != claim.engine || claim.survived != Some(owning.epoch)),
             overlaps: left.iter().any(|owning| owning.engine != claim.engine),
             pauses: Vec::new(),
         };

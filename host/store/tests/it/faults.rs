@@ -96,3 +96,24 @@ async fn a_crash_takes_nothing_that_was_written() {
     assert!(store.find_mark(1).await.unwrap().is_some());
     assert!(claim(&store).await.unclean);
 }
+
+#[tokio::test]
+async fn an_engine_that_lost_its_lock_and_lives_has_no_unclean_end() {
+    let store = MemoryStore::default();
+    store.register(&topology()).await.unwrap();
+    claim(&store).await;
+    for _ in 0..2 {
+        store.lose_lock();
+        store.mend();
+        assert!(!claim(&store).await.unclean, "it lives");
+    }
+    store.lose_lock();
+    store.mend();
+    store.crash();
+    assert!(claim(&store).await.unclean, "it lost its lock, and then its process ended");
+    store.lose_lock();
+    let other = store.another();
+    other.register(&topology()).await.unwrap();
+    let tenure = claim(&other).await;
+    assert!(tenure.unclean && tenure.overlaps, "another cannot know");
+}
