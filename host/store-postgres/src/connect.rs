@@ -104,6 +104,14 @@ const END_FORMER: &str = "SELECT pg_terminate_backend(pid) FROM pg_locks
         AND (classid::int8 << 32 | objid::int8) = hashtextextended(current_schema() || ': ' || $1, 0)";
 const TAKE_NAME: &str =
     "SELECT pg_advisory_lock(hashtextextended(current_schema() || ': ' || $1, 0)), pg_backend_pid()";
+/// A server that began anew, or one that took its place, may not know the last numbers that the one before
+/// gave: those of transactions that were not flushed, or did not reach it. An engine may still have such a
+/// message in hand, whose number must not be given to another. Whoever writes first passes over more of them
+/// than can have been under way; the others wait for that.
+const PASS_OVER: &str = "WITH begun AS (
+        UPDATE server SET started_at = pg_postmaster_start_time()
+            WHERE started_at <> pg_postmaster_start_time() RETURNING one)
+    SELECT setval('message_ids', (SELECT last_value FROM message_ids) + 1048576) FROM begun";
 const KNOW_ENGINE: &str = "INSERT INTO last_write (engine, mark, outcome) VALUES ($1, 0, ''::bytea)
     ON CONFLICT DO NOTHING";
 
@@ -117,7 +125,9 @@ pub(crate) async fn become_writer(
     wait: Duration,
 ) -> Result<i32, Failed> {
     let pid = take_name(session, &format!("engine {engine}"), former, wait).await?;
-    session.execute("become the session that writes", sqlx::query(KNOW_ENGINE).bind(engine)).await?;
+    let what = "become the session that writes";
+    session.execute(what, sqlx::query(KNOW_ENGINE).bind(engine)).await?;
+    session.execute(what, sqlx::query(PASS_OVER)).await?;
     Ok(pid)
 }
 

@@ -11,7 +11,7 @@ use crate::query::{Session, value};
 
 /// Name and text of each migration, in order. Each is safe to apply twice, and none is changed after a
 /// release.
-pub(crate) const MIGRATIONS: [(&str, &str); 11] = [
+pub(crate) const MIGRATIONS: [(&str, &str); 12] = [
     ("0001_create_store", include_str!("../../../migrations/postgres/0001_create_store.sql")),
     (
         "0002_create_destination_actions",
@@ -32,6 +32,7 @@ pub(crate) const MIGRATIONS: [(&str, &str); 11] = [
     ("0009_create_outputs", include_str!("../../../migrations/postgres/0009_create_outputs.sql")),
     ("0010_create_retention", include_str!("../../../migrations/postgres/0010_create_retention.sql")),
     ("0011_create_engines", include_str!("../../../migrations/postgres/0011_create_engines.sql")),
+    ("0012_note_server", include_str!("../../../migrations/postgres/0012_note_server.sql")),
 ];
 
 /// What became of the tables.

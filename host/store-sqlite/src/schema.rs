@@ -7,7 +7,7 @@ pub(crate) const APPLICATION_ID: i32 = 0x5074_5779;
 
 /// Migrations in order; the number of those applied stands in SQLite's `user_version`.
 /// Each is safe to apply twice, and none is changed after a release.
-const MIGRATIONS: [&str; 11] = [
+const MIGRATIONS: [&str; 12] = [
     include_str!("../../../migrations/sqlite/0001_create_store.sql"),
     include_str!("../../../migrations/sqlite/0002_create_destination_actions.sql"),
     include_str!("../../../migrations/sqlite/0003_create_action_requests.sql"),
@@ -19,6 +19,7 @@ const MIGRATIONS: [&str; 11] = [
     include_str!("../../../migrations/sqlite/0009_create_outputs.sql"),
     include_str!("../../../migrations/sqlite/0010_create_retention.sql"),
     include_str!("../../../migrations/sqlite/0011_create_engines.sql"),
+    include_str!("../../../migrations/sqlite/0012_note_server.sql"),
 ];
 
 /// The version this binary knows.

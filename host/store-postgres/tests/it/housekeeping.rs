@@ -181,8 +181,9 @@ async fn a_floor_trusts_no_number_of_a_server_that_began_anew() {
     server.cluster.start_again().unwrap();
     server.sql("SELECT setval('message_ids', 1100)");
     let mut other = Holder::new(&server, STORING);
-    store(&opened, vec![message("y")]).await.unwrap();
-    let results = (1..=1_100).chain([1_102]).map(|n| sent(n, 1)).collect();
+    let stored = store(&opened, vec![message("y")]).await.unwrap();
+    let [MessageOutcome::Stored { id: last, .. }] = stored.messages[..] else { panic!("{stored:?}") };
+    let results = (1..=1_100).chain([last.0]).map(|n| sent(n, 1)).collect();
     opened.write(WriteBatch { results, ..batch(Durability::Strict) }).await.unwrap();
     opened.maintain(Duration::ZERO).await.unwrap();
     assert_eq!(waiting(&opened).await, [0; 0]);

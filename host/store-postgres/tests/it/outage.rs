@@ -58,6 +58,36 @@ async fn while_the_server_is_away_every_call_says_so_and_then_all_goes_on() {
     assert_eq!(waiting(&opened).await, [id.0]);
 }
 
+/// What was stored without a flush may be gone with the server, and is still in hand.
+#[tokio::test]
+async fn a_number_that_a_server_forgot_is_not_given_again() {
+    let server = Server::of_system();
+    let one = server.open().await;
+    let outcome = store(&one, vec![message("flushed")]).await.unwrap();
+    let [MessageOutcome::Stored { id: flushed, .. }] = outcome.messages[..] else { panic!("{outcome:?}") };
+    let batch = WriteBatch { messages: vec![message("not flushed")], ..batch(Durability::Relaxed) };
+    let outcome = one.write(batch).await.unwrap();
+    let [MessageOutcome::Stored { id: in_hand, .. }] = outcome.messages[..] else { panic!("{outcome:?}") };
+    server.cluster.stop_hard().unwrap();
+    server.cluster.start_again().unwrap();
+    // As if the server had lost it with all that it had not flushed.
+    server.sql(&format!("DELETE FROM messages WHERE id > {0}", flushed.0));
+    server.sql(&format!("SELECT setval('message_ids', {0})", flushed.0));
+    let two = PostgresStore::open(PostgresSettings::new(server.url(), "two")).await.unwrap();
+    register(&two).await;
+    for (opened, text) in [(&two, "by another"), (&one, "by the same")] {
+        let outcome = store(opened, vec![message(text)]).await.unwrap();
+        let [MessageOutcome::Stored { id, .. }] = outcome.messages[..] else { panic!("{outcome:?}") };
+        assert!(id > in_hand, "{text}: {id:?}");
+    }
+    let given = server.sql("SELECT last_value FROM message_ids");
+    server
+        .sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'portway%'");
+    store(&one, vec![message("later")]).await.unwrap();
+    let after: u64 = server.sql("SELECT last_value FROM message_ids").parse().unwrap();
+    assert_eq!(after, given.parse::<u64>().unwrap() + 1, "once a start of the server");
+}
+
 #[tokio::test]
 async fn sessions_that_an_administrator_ends_are_begun_anew_unnoticed() {
     let server = Server::of_system();

@@ -1,0 +1,3 @@
+-- Does: nothing here: numbers of messages that a server forgot; a file is lost only with the engine itself.
+-- Works through: nothing
+-- Oldest binary: 11
