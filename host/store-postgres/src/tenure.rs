@@ -151,10 +151,17 @@ impl Tenures {
         let (session, epoch) = (held.session.take(), held.epoch.take());
         self.inner.shared.told.release();
         let Some(mut session) = session else { return Ok(()) };
-        let released = match epoch {
+        let mut released = match epoch {
             Some(epoch) => owner::release(&mut session, &self.inner.engine, epoch).await,
             None => Ok(()),
         };
+        if let (Some(epoch), Err(failed)) = (epoch, &released)
+            && failed.breaks_connection()
+        {
+            // The lock went with the session, unnoticed until now. What nobody took since can be given back.
+            session = self.inner.shared.connector.connect().await?;
+            released = owner::release(&mut session, &self.inner.engine, epoch).await;
+        }
         session.close().await;
         Ok(released?)
     }

@@ -161,6 +161,18 @@ async fn after_a_stop_of_the_server_the_lock_is_lost_and_a_claim_works_again() {
 }
 
 #[tokio::test]
+async fn what_is_owned_is_given_back_though_the_session_that_owned_it_broke() {
+    let server = Server::of_system();
+    let (one, two) = two(&server).await;
+    own(&one, &[1]).await;
+    server.cluster.stop_hard().unwrap();
+    server.cluster.start_again().unwrap();
+    one.close().await.unwrap();
+    let tenure = take_over(&two, &[GroupId(1)]).await;
+    assert!(!tenure.unclean && !tenure.overlaps, "{tenure:?}");
+}
+
+#[tokio::test]
 async fn a_loss_that_a_claim_meets_is_told_and_the_claim_begins_no_tenure_by_itself() {
     let server = Server::of_system();
     let (one, _two) = two(&server).await;
