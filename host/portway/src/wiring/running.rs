@@ -69,7 +69,7 @@ pub enum StartError {
     },
     #[error("interface `{interface}` has no address to listen on")]
     NoListener { interface: String },
-    #[error("the engine cannot start")]
+    #[error("the engine failed")]
     Engine(#[from] EngineError),
     #[error("the admin API cannot start")]
     Admin(#[from] portway_admin::AdminError),
