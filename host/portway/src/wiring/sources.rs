@@ -13,6 +13,7 @@ use portway_sources::adapters::{PluginCodec, PluginEndpoint, PluginPoller, Plugi
 use portway_sources::http::{Auth, HttpHandle, Methods, RoutePath, Scheme, Signature};
 use portway_sources::poll::{PollHandle, PollStatus};
 use portway_sources::{DriverHandle, Refusal, SourceStatus};
+use zeroize::Zeroizing;
 
 use super::assemble::{AssembleError, Plugins};
 use super::names::Names;
@@ -160,12 +161,13 @@ fn web_source(serves: WebServes, settings: &SourceSettings) -> WebSource {
 fn auth(settings: &AuthSettings) -> Auth {
     let both = |one: &portway_config::Secret, former: &Option<portway_config::Secret>| {
         let all = std::iter::once(one).chain(former);
-        all.map(|secret| secret.reveal().to_owned()).collect::<Vec<_>>()
+        all.map(|secret| Zeroizing::new(secret.reveal().to_owned())).collect::<Vec<_>>()
     };
     match settings {
         AuthSettings::Bearer(bearer) => Auth::Bearer(both(&bearer.token, &bearer.former)),
         AuthSettings::Basic(basic) => {
-            Auth::Basic { user: basic.user.reveal().to_owned(), password: basic.password.reveal().to_owned() }
+            let password = Zeroizing::new(basic.password.reveal().to_owned());
+            Auth::Basic { user: basic.user.reveal().to_owned(), password }
         }
         AuthSettings::Header(header) => {
             Auth::Header { name: header.name.to_lowercase(), values: both(&header.value, &header.former) }

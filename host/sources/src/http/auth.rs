@@ -1,6 +1,7 @@
 //! Who may send: what a request has to show, checked before its body is read where that is possible.
 //!
-//! Secrets are compared without telling by the time it takes how much of a guess was right.
+//! Secrets are compared without telling by the time it takes how much of a guess was right, and overwritten
+//! when they are let go.
 
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use portway_model::Timestamp;
 use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
 
 /// Signatures of one header that are looked at.
 const SIGNATURES_MAX: usize = 8;
@@ -19,15 +21,15 @@ const SIGNATURES_MAX: usize = 8;
 #[derive(Clone)]
 pub enum Auth {
     /// One of these tokens, as `Authorization: Bearer`.
-    Bearer(Vec<String>),
+    Bearer(Vec<Zeroizing<String>>),
     Basic {
         user: String,
-        password: String,
+        password: Zeroizing<String>,
     },
     /// One of these values in a header.
     Header {
         name: String,
-        values: Vec<String>,
+        values: Vec<Zeroizing<String>>,
     },
     Signature(Signature),
 }
@@ -35,7 +37,7 @@ pub enum Auth {
 /// A signature (HMAC with SHA-256) under one of some keys.
 #[derive(Clone)]
 pub struct Signature {
-    pub keys: Vec<Vec<u8>>,
+    pub keys: Vec<Zeroizing<Vec<u8>>>,
     pub scheme: Scheme,
 }
 
@@ -70,15 +72,15 @@ pub(super) enum Known {
 
 impl Scheme {
     /// The key that a secret's text stands for.
-    pub fn key_of(&self, secret: &str) -> Vec<u8> {
+    pub fn key_of(&self, secret: &str) -> Zeroizing<Vec<u8>> {
         let plain = || secret.as_bytes().to_vec();
-        match self {
+        Zeroizing::new(match self {
             Scheme::StandardWebhooks { .. } => {
                 let encoded = secret.strip_prefix("whsec_").map(|encoded| STANDARD.decode(encoded));
                 encoded.and_then(Result::ok).unwrap_or_else(plain)
             }
             Scheme::Body { .. } => plain(),
-        }
+        })
     }
 }
 
@@ -91,8 +93,9 @@ impl Auth {
                 is_one_of(shown.as_bytes(), tokens).then_some(Known::Admitted(None)).ok_or(AuthError::Wrong)
             }
             Auth::Basic { user, password } => {
-                let shown = STANDARD.decode(credentials(headers, "basic")?).map_err(|_| AuthError::Wrong)?;
-                let wanted = [format!("{user}:{password}")];
+                let shown = STANDARD.decode(credentials(headers, "basic")?).map(Zeroizing::new);
+                let shown = shown.map_err(|_| AuthError::Wrong)?;
+                let wanted = [Zeroizing::new(format!("{user}:{}", **password))];
                 let admitted = || Known::Admitted(Some(user.clone()));
                 is_one_of(&shown, &wanted).then(admitted).ok_or(AuthError::Wrong)
             }
@@ -182,9 +185,9 @@ fn credentials<'a>(headers: &'a HeaderMap, scheme: &str) -> Result<&'a str, Auth
 }
 
 /// By digests: whatever a comparison of them tells, nobody can choose what they are.
-fn is_one_of(shown: &[u8], wanted: &[String]) -> bool {
+fn is_one_of(shown: &[u8], wanted: &[Zeroizing<String>]) -> bool {
     let shown = Sha256::digest(shown);
-    wanted.iter().fold(false, |is_one, wanted| (Sha256::digest(wanted) == shown) | is_one)
+    wanted.iter().fold(false, |is_one, wanted| (Sha256::digest(wanted.as_bytes()) == shown) | is_one)
 }
 
 fn is_signed(key: &[u8], parts: &[&[u8]], shown: &[u8]) -> bool {
@@ -207,6 +210,10 @@ mod tests {
 
     const NOW: Timestamp = Timestamp(1_614_265_330_000);
 
+    fn secret(text: &str) -> Zeroizing<String> {
+        Zeroizing::new(text.to_owned())
+    }
+
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         pairs
             .iter()
@@ -216,7 +223,7 @@ mod tests {
 
     #[test]
     fn tokens_and_passwords_are_compared_whole() {
-        let bearer = Auth::Bearer(vec!["one".into(), "two".into()]);
+        let bearer = Auth::Bearer(vec![secret("one"), secret("two")]);
         let check = |auth: &Auth, shown: &str| auth.check_head(&headers(&[("authorization", shown)]), NOW);
         assert_eq!(check(&bearer, "Bearer two"), Ok(Known::Admitted(None)));
         assert_eq!(check(&bearer, "bearer one"), Ok(Known::Admitted(None)));
@@ -224,10 +231,10 @@ mod tests {
             assert_eq!(check(&bearer, wrong), Err(AuthError::Wrong), "{wrong}");
         }
         assert_eq!(bearer.check_head(&HeaderMap::new(), NOW), Err(AuthError::Missing));
-        let basic = Auth::Basic { user: "lab".into(), password: "a:b".into() };
+        let basic = Auth::Basic { user: "lab".into(), password: secret("a:b") };
         assert_eq!(check(&basic, "Basic bGFiOmE6Yg=="), Ok(Known::Admitted(Some("lab".into()))));
         assert_eq!(check(&basic, "Basic bGFiOmE="), Err(AuthError::Wrong));
-        let header = Auth::Header { name: "x-api-key".into(), values: vec!["k".into()] };
+        let header = Auth::Header { name: "x-api-key".into(), values: vec![secret("k")] };
         assert_eq!(header.check_head(&headers(&[("x-api-key", "k")]), NOW), Ok(Known::Admitted(None)));
         assert_eq!(header.check_head(&headers(&[("x-api-key", "K")]), NOW), Err(AuthError::Wrong));
     }
@@ -237,7 +244,7 @@ mod tests {
     fn a_standard_webhook_is_verified() {
         let scheme = Scheme::StandardWebhooks { tolerance: Duration::from_secs(300) };
         let key = scheme.key_of("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
-        let auth = Auth::Signature(Signature { keys: vec![b"other".to_vec(), key], scheme });
+        let auth = Auth::Signature(Signature { keys: vec![b"other".to_vec().into(), key], scheme });
         let body = br#"{"test": 2432232314}"#;
         let signed = |signature: &str| {
             headers(&[
@@ -261,7 +268,7 @@ mod tests {
         // printf 'hello' | openssl dgst -sha256 -hmac key
         let hexadecimal = "9307b3b915efb5171ff14d8cb55fbcc798c6c0ef1456d66ded1a6aa723a58b7b";
         let scheme = Scheme::Body { header: "x-sig".into(), prefix: "sha256=".into() };
-        let auth = Auth::Signature(Signature { keys: vec![b"key".to_vec()], scheme });
+        let auth = Auth::Signature(Signature { keys: vec![b"key".to_vec().into()], scheme });
         let check = |shown: &str, body: &[u8]| auth.check_body(&headers(&[("x-sig", shown)]), body);
         assert_eq!(check(&format!("sha256={hexadecimal}"), b"hello"), Ok(()));
         let base64 = STANDARD.encode(hex(hexadecimal).unwrap());

@@ -153,8 +153,8 @@ impl Web {
             refusals: KeptRefusals::default(),
             traced: false,
         };
-        let token = Auth::Bearer(vec!["t0ken".into()]);
-        let key = Auth::Header { name: "x-key".into(), values: vec!["k3y".into()] };
+        let token = Auth::Bearer(vec!["t0ken".to_owned().into()]);
+        let key = Auth::Header { name: "x-key".into(), values: vec!["k3y".to_owned().into()] };
         let routes = vec![
             route(RoutePath::Exact("/orders".into()), None),
             route(RoutePath::Below("/lab/".into()), Some(token)),
