@@ -8,14 +8,14 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
 use portway_testkit_postgres::{Cluster, ClusterSettings, Programs};
 
 use crate::demo::status;
-use crate::process::{Kept, run, wait_until};
+use crate::process::{Kept, wait_until};
 use crate::project::{self, Binary, Ports};
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -66,7 +66,7 @@ pub fn crash(root: &Path, rounds: u32, victim: Victim, binary: Binary) -> Result
 
     let sink_ledger = bench.folder.join("arrived.txt");
     let sink_args = ["sink", "--listen", &ports.sink, "--ledger"];
-    let mut sink = Kept::spawn("the receiver", bench.command().args(sink_args).arg(&sink_ledger))?;
+    let mut sink = Kept::spawn("the receiver", bench.reporting("http")?.args(sink_args).arg(&sink_ledger))?;
     let mut generator: Option<Kept> = None;
     let mut chance = u64::from(seed) | 1;
     let mut running: Option<Kept> = None;
@@ -107,8 +107,9 @@ pub fn crash(root: &Path, rounds: u32, victim: Victim, binary: Binary) -> Result
     }
     bench.wait_drained(&mut engine)?;
     engine.stop(PATIENCE)?;
-    sink.stop(PATIENCE)?;
-    bench.count(rounds, &sink_ledger)
+    // What it misses is told after the table that says how much of it was promised.
+    let received = sink.end(PATIENCE)?;
+    bench.count(rounds, &sink_ledger, received)
 }
 
 /// A step of xorshift: enough to choose moments.
@@ -133,6 +134,21 @@ impl Bench {
             command.stdout(out).stderr(error);
         }
         command
+    }
+
+    /// A command whose last words are kept apart: [`Bench::report`] shows them.
+    fn reporting(&self, name: &str) -> Result<Command> {
+        let mut command = self.command();
+        command.stdout(fs::File::create(self.report_path(name))?);
+        Ok(command)
+    }
+
+    fn report(&self, name: &str) -> String {
+        fs::read_to_string(self.report_path(name)).unwrap_or_default()
+    }
+
+    fn report_path(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}-report.txt"))
     }
 
     fn log(&self) -> PathBuf {
@@ -189,18 +205,28 @@ impl Bench {
         Ok(())
     }
 
-    fn count(&self, rounds: u32, sink_ledger: &Path) -> Result<()> {
+    /// Compares what arrived with what was acknowledged, and says everything that is wrong.
+    fn count(&self, rounds: u32, sink_ledger: &Path, received: ExitStatus) -> Result<()> {
         let acknowledged = Ledger::read(&self.acknowledged())?;
         let file_ledger = self.folder.join("file.txt");
         let file = self.folder.join("out/results.ndjson");
-        let args = ["sink", "--file"];
-        run(self.command().args(args).arg(&file).arg("--ledger").arg(&file_ledger))?;
+        let checked = self
+            .reporting("file")?
+            .args(["sink", "--file"])
+            .arg(&file)
+            .arg("--ledger")
+            .arg(&file_ledger)
+            .status()?;
         println!(
             "{:<14} {:>12} {:>10} {:>8} {:>13} {:>9}",
             "", "acknowledged", "arrived", "lost", "out of order", "repeated"
         );
-        let mut broken = acknowledged.count() == 0;
-        for (name, path) in [("http", sink_ledger), ("file", file_ledger.as_path())] {
+        let mut broken = Vec::new();
+        if acknowledged.count() == 0 {
+            broken.push("nothing was acknowledged".to_owned());
+        }
+        for (name, path, ended) in [("http", sink_ledger, received), ("file", file_ledger.as_path(), checked)]
+        {
             let arrived = Ledger::read(path)?;
             let lost = acknowledged.missing_in(&arrived);
             let (acks, all) = (acknowledged.count(), arrived.count());
@@ -208,10 +234,20 @@ impl Bench {
                 "{name:<14} {acks:>12} {all:>10} {lost:>8} {:>13} {:>9}",
                 arrived.out_of_order, arrived.repeated
             );
-            broken |= lost > 0 || arrived.out_of_order > 0;
+            if lost > 0 || arrived.out_of_order > 0 {
+                broken.push(format!("{name}: {lost} lost, {} out of order", arrived.out_of_order));
+            }
+            if !ended.success() {
+                broken
+                    .push(format!("{name}: `portway sink` ended with {ended}: {}", self.report(name).trim()));
+            }
         }
-        if broken {
-            bail!("a promise was broken; everything is kept in {}", self.folder.display());
+        if !broken.is_empty() {
+            bail!(
+                "a promise was broken:\n{}\neverything is kept in {}",
+                broken.join("\n"),
+                self.folder.display()
+            );
         }
         println!("crash: {rounds} rounds, nothing acknowledged was lost or out of order");
         Ok(())
