@@ -1,8 +1,9 @@
-//! How fast the store takes messages and finishes their deliveries, and what it costs to reach the server.
+//! What the store alone costs, a batch at a time, and what it costs to reach the server: by `portway bench`, where an
+//! engine and its plugins are around it, neither can be told.
 //!
 //! `cargo run --release -p portway-store-postgres --example bench_postgres [-- CASE [URL]]`; prints an object a line.
-//! Without an address it starts a cluster of its own, which flushes, and removes it. `tcp` and `socket` tell
-//! the same statement over both ways.
+//! Without an address it starts a cluster of its own, which flushes, and removes it. `ways` tells the same
+//! statements over TCP and over a socket of the machine.
 
 use std::time::{Duration, Instant};
 
@@ -88,12 +89,6 @@ async fn main() -> Outcome {
     if wants("ways") {
         ways(&database).await?;
     }
-    if wants("queue") {
-        queue(&database).await?;
-    }
-    if wants("start") {
-        start(&database).await?;
-    }
     for case in cases() {
         if wants(case.name) || wants(&format!("{}-{}", case.name, case.batch)) {
             run(&database, case).await?;
@@ -151,146 +146,6 @@ async fn ways(database: &Database) -> Outcome {
             store.close().await?;
         }
     }
-    Ok(())
-}
-
-/// A page of 500 of a queue: of just those, before a million others, behind a million that were delivered,
-/// and the same while an old snapshot is held.
-async fn queue(database: &Database) -> Outcome {
-    const MANY: u64 = 1_000_000;
-    let case = Case { keyed: false, body_bytes: 20, ..PLAIN };
-    let few = opened(database, "queue_few", case).await?;
-    fill(&few, case, 0, 500).await?;
-    page(&few, "just_500").await?;
-    few.close().await?;
-    let settings = database.settings("queue_many")?;
-    let store = PostgresStore::open(settings.clone()).await?;
-    let destinations = vec!["to-1".to_owned()];
-    store
-        .register(&Topology {
-            interfaces: vec![Registration { name: "lab".into(), destinations, ..Registration::default() }],
-            ..Topology::default()
-        })
-        .await?;
-    fill(&store, case, 0, MANY).await?;
-    page(&store, "many_waiting").await?;
-    // Somebody looks at all of it and does not come back.
-    let holder = match &database.cluster {
-        Some(cluster) => Some(hold(cluster)?),
-        None => None,
-    };
-    for from in (0..MANY - 500).step_by(4096) {
-        finish(&store, case, from + 1, (from + 4096).min(MANY - 500)).await?;
-        if from % (4096 * 32) == 0 {
-            store.maintain(Duration::from_secs(1)).await?;
-        }
-    }
-    for _ in 0..2 {
-        store.maintain(Duration::from_secs(1)).await?;
-    }
-    page(&store, "delivered_ahead_old_snapshot").await?;
-    store.close().await?;
-    let store = PostgresStore::open(settings.clone()).await?;
-    page(&store, "delivered_ahead_old_snapshot_new_start").await?;
-    drop(holder);
-    page(&store, "delivered_ahead").await?;
-    if let Some(cluster) = &database.cluster {
-        cluster.sql("TRUNCATE queue_many.queue_floors")?;
-        page(&store, "delivered_ahead_without_a_floor").await?;
-    }
-    store.close().await?;
-    Ok(())
-}
-
-fn hold(cluster: &Cluster) -> Result<std::process::Child, Box<dyn std::error::Error>> {
-    use std::io::{Read as _, Write as _};
-    let mut client =
-        cluster.client()?.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn()?;
-    if let (Some(input), Some(output)) = (&mut client.stdin, &mut client.stdout) {
-        input.write_all(b"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1;\n")?;
-        let mut said = [0];
-        output.read_exact(&mut said)?;
-    }
-    Ok(client)
-}
-
-async fn fill(store: &PostgresStore, case: Case, from: u64, count: u64) -> Result<(), StoreError> {
-    let body = Bytes::from(vec![b'x'; case.body_bytes]);
-    for begin in (from..from + count).step_by(2000) {
-        let messages = (begin..(begin + 2000).min(from + count)).map(|n| message(case, n, &body)).collect();
-        let now = Timestamp(1_700_000_000_000);
-        store.write(WriteBatch { mark: begin, now, messages, ..WriteBatch::default() }).await?;
-    }
-    Ok(())
-}
-
-async fn page(store: &PostgresStore, what: &str) -> Result<(), StoreError> {
-    let read = async || store.read_lane(DestinationId(1), Lane::FIRST, MessageId::ZERO, 500).await;
-    let (first, begun) = (Instant::now(), read().await?.len());
-    let first = first.elapsed();
-    let mut times = Vec::new();
-    for _ in 0..50 {
-        let begin = Instant::now();
-        read().await?;
-        times.push(begin.elapsed().as_secs_f64() * 1e3);
-    }
-    times.sort_by(f64::total_cmp);
-    let median = times.get(times.len() / 2).copied().unwrap_or_default();
-    println!(
-        r#"{{"case":"queue","what":"{what}","page":{begun},"first_ms":{:.2},"median_ms":{median:.2}}}"#,
-        first.as_secs_f64() * 1e3
-    );
-    Ok(())
-}
-
-/// How long an engine needs until it knows what waits: 1,000,000 messages for 1,001 destinations.
-async fn start(database: &Database) -> Outcome {
-    const DESTINATIONS: u32 = 1001;
-    let settings = database.settings("start")?;
-    let store = PostgresStore::open(settings.clone()).await?;
-    let registration = |n| Registration {
-        name: format!("interface-{n}"),
-        destinations: vec!["to".into()],
-        ..Registration::default()
-    };
-    let topology =
-        Topology { interfaces: (1..=DESTINATIONS).map(registration).collect(), ..Topology::default() };
-    store.register(&topology).await?;
-    let body = Bytes::from(vec![b'x'; 200]);
-    for mark in 0..500_u64 {
-        let of = |n: u64| {
-            let number = 1 + (n % u64::from(DESTINATIONS)) as u32;
-            let mut message = message(PLAIN, n, &body);
-            message.interface = InterfaceId(number);
-            message.deliveries.iter_mut().for_each(|delivery| delivery.destination = DestinationId(number));
-            message
-        };
-        let messages = (mark * 2000..(mark + 1) * 2000).map(of).collect();
-        let now = Timestamp(1_700_000_000_000);
-        store.write(WriteBatch { mark, now, messages, ..WriteBatch::default() }).await?;
-    }
-    store.close().await?;
-    let mut begun = Instant::now();
-    let mut told = String::new();
-    let mut tell = |name: &str| {
-        told += &format!(r#","{name}_ms":{:.1}"#, begun.elapsed().as_secs_f64() * 1e3);
-        begun = Instant::now();
-    };
-    let store = PostgresStore::open(settings).await?;
-    tell("open");
-    store.register(&topology).await?;
-    tell("register");
-    let destinations = store.destinations_with_work().await?;
-    tell("with_work");
-    let mut lanes = 0;
-    for destination in destinations.iter().take(20) {
-        lanes += store.lane_heads(*destination).await?.len();
-    }
-    tell("lane_heads_20");
-    let queues = store.list_queues().await?;
-    tell("list_queues");
-    println!(r#"{{"case":"start","destinations":{},"lanes_20":{lanes}{told}}}"#, queues.len());
-    store.close().await?;
     Ok(())
 }
 

@@ -3,6 +3,8 @@
 //! It must not know plugins, HTTP or the engine: only [`portway_store`] and the model.
 
 mod action;
+#[doc(hidden)]
+pub mod bench;
 mod connect;
 mod cursor;
 mod day;

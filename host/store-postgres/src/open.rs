@@ -238,7 +238,7 @@ async fn prepare(session: &mut Session, place: &str) -> Result<(), OpenError> {
 }
 
 /// A failure in the words of whoever opens a store.
-fn classify(failed: Failed, place: &str) -> OpenError {
+pub(crate) fn classify(failed: Failed, place: &str) -> OpenError {
     let place = place.to_owned();
     let Some(code) = failed.server_code() else {
         return match failed.into_tls() {

@@ -198,7 +198,7 @@ async fn make(
 }
 
 /// First day of the period of a day, and the first day behind it. Weeks begin on Monday; day 4 was one.
-fn period(tier: i16, day: i32) -> (i32, i32) {
+pub(crate) fn period(tier: i16, day: i32) -> (i32, i32) {
     match tier {
         HELD => month(day),
         DAILY_TIER => (day, day + 1),

@@ -47,4 +47,5 @@ pub use passed::PassedSockets;
 pub use plugin_schema::plugin_schemas;
 pub use reload::{Reload, ReloadError, Reloaded};
 pub use running::{Running, StartError, StartOptions};
+pub use store::open as open_store;
 pub use threads::Background;

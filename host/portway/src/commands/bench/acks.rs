@@ -7,14 +7,15 @@ use anyhow::Result;
 
 use super::engine::{Bench, with_commits};
 use super::figure::{Figure, round};
+use super::place::Place;
 use crate::traffic::GenerateSettings;
 
 /// Before the measurement, so that plugins are compiled and files are open.
 const WARM_UP: Duration = Duration::from_millis(500);
 
 /// `ratio` is acknowledgements ÷ (commits × connections).
-pub async fn measure(connections: usize, duration: Duration) -> Result<Vec<Figure>> {
-    let bench = Bench::new()?;
+pub async fn measure(place: &Place, connections: usize, duration: Duration) -> Result<Vec<Figure>> {
+    let bench = Bench::new(place).await?;
     bench.write_interface(1, "strict")?;
     let flush_ms = bench.flush_ms()?;
     let running = bench.start().await?;

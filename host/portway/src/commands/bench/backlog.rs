@@ -7,21 +7,23 @@ use portway_model::Order;
 
 use super::engine::{Bench, drained, with_commits};
 use super::figure::Figure;
+use super::place::Place;
 use super::prefill::{Prefill, State, prefill};
 
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Deliveries a second, from ready until nothing waits.
-pub async fn measure(messages: u64, order: Order) -> Result<Vec<Figure>> {
+pub async fn measure(place: &Place, messages: u64, order: Order) -> Result<Vec<Figure>> {
     let word = match order {
         Order::Strict => "strict",
         Order::Key => "key",
         Order::None => "none",
     };
-    let bench = Bench::new()?;
+    let bench = Bench::new(place).await?;
     bench.write_interface(1, word)?;
     let (project, _) = bench.project()?;
     prefill(&project, &Prefill { messages, state: State::Waiting, body_bytes: 1_700 }).await?;
+    bench.settle().await?;
     let flush_ms = bench.flush_ms()?;
     let began = Instant::now();
     let running = bench.start().await?;

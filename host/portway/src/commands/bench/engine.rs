@@ -8,33 +8,50 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use portway_config::{Environment, Project};
 use portway_engine::status::CommitStatus;
+use portway_store::{Registered, Store};
+use portway_store_postgres::bench::BenchDatabase;
 use tempfile::TempDir;
 
 use super::figure::{Figure, flush_ms, round};
+use super::place::Place;
 use crate::traffic::{GenerateProgress, GenerateReport, GenerateSettings, Stopper, generate};
-use crate::wiring::{Background, PluginCatalog, Running};
+use crate::wiring::{self, Background, PluginCatalog, Running};
 
 /// A project in a folder that goes away with it.
 pub struct Bench {
     pub folder: TempDir,
     pub source: SocketAddr,
     pub admin: SocketAddr,
+    /// Where its messages are, where that is no file.
+    pub database: Option<Arc<BenchDatabase>>,
     /// Those who send are no part of the engine.
     clients: Background,
 }
 
 impl Bench {
     /// Addresses on loopback that nobody used a moment ago.
-    pub fn new() -> Result<Bench> {
+    pub async fn new(place: &Place) -> Result<Bench> {
         let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         let (source, admin) = (bind()?, bind()?);
         let folder = tempfile::Builder::new().prefix("portway-bench-").tempdir_in(".")?;
         std::fs::create_dir_all(folder.path().join("interfaces"))?;
         std::fs::create_dir_all(folder.path().join("out"))?;
         let clients = Background::start("client", 1)?;
-        let bench = Bench { folder, source: source.local_addr()?, admin: admin.local_addr()?, clients };
-        bench.write("portway.toml", &format!("[admin]\nlisten = \"{}\"\n", bench.admin))?;
+        let (source, admin) = (source.local_addr()?, admin.local_addr()?);
+        let database = place.database().await?;
+        let bench = Bench { folder, source, admin, database, clients };
+        bench.write_more("")?;
         Ok(bench)
+    }
+
+    /// The settings of the project as a whole, with more tables behind them.
+    pub fn write_more(&self, more: &str) -> Result<()> {
+        let mut text = format!("[admin]\nlisten = \"{}\"\n", self.admin);
+        if let Some(database) = &self.database {
+            text.push_str(&format!("[store]\nurl = {:?}\n", database.url()));
+        }
+        text.push_str(more);
+        self.write("portway.toml", &text)
     }
 
     pub fn path(&self) -> &Path {
@@ -67,6 +84,19 @@ impl Bench {
         Ok((project, catalog))
     }
 
+    /// The store of the project, before or after an engine uses it.
+    pub async fn open_store(&self) -> Result<(Arc<dyn Store>, Registered)> {
+        open_store(&self.project()?.0).await
+    }
+
+    /// What was filled in is cleaned up behind now, and not while something is measured.
+    pub async fn settle(&self) -> Result<()> {
+        match &self.database {
+            Some(database) => Ok(database.settle().await?),
+            None => Ok(()),
+        }
+    }
+
     /// Where clients run.
     pub fn clients(&self) -> &tokio::runtime::Handle {
         &self.clients.handle
@@ -95,6 +125,14 @@ impl Bench {
         }
         Ok(report)
     }
+}
+
+/// The store of a project with the numbers of what the project has.
+pub async fn open_store(project: &Project) -> Result<(Arc<dyn Store>, Registered)> {
+    std::fs::create_dir_all(project.data_dir())?;
+    let store = wiring::open_store(project).await?;
+    let registered = store.register(&wiring::topology(project)).await?;
+    Ok((store, registered))
 }
 
 /// Waits until nothing waits in the store; for at most `patience`.

@@ -6,15 +6,28 @@ use anyhow::{Result, bail};
 
 use super::engine::{Bench, drained, with_commits};
 use super::figure::{Figure, round};
+use super::place::Place;
+use super::prefill::{Prefill, State, prefill};
 use crate::traffic::GenerateSettings;
 
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// Messages that were delivered before.
+const HISTORY: u64 = 2_400;
+/// Partitions that each table has at the least.
+const PARTITIONS: usize = 24;
+
 /// Deliveries a second, from the first message sent until everything is delivered. `ratio` is
 /// messages a second.
-pub async fn measure(destinations: usize, messages: u64, connections: usize) -> Result<Vec<Figure>> {
-    let bench = Bench::new()?;
+pub async fn measure(
+    place: &Place,
+    destinations: usize,
+    messages: u64,
+    connections: usize,
+) -> Result<Vec<Figure>> {
+    let bench = Bench::new(place).await?;
     bench.write_interface(destinations, "strict")?;
+    let partitions = with_history(&bench).await?;
     let flush_ms = bench.flush_ms()?;
     let running = bench.start().await?;
     let settings = |count| GenerateSettings {
@@ -40,7 +53,7 @@ pub async fn measure(destinations: usize, messages: u64, connections: usize) -> 
         bail!("{deliveries} deliveries instead of {}", messages * destinations as u64);
     }
     let figure = Figure::new(
-        format!("fanout --destinations {destinations}"),
+        format!("fanout --destinations {destinations}{partitions}"),
         deliveries as f64 / seconds,
         "deliveries/s",
     );
@@ -48,4 +61,18 @@ pub async fn measure(destinations: usize, messages: u64, connections: usize) -> 
     figure.flush_ms = Some(flush_ms);
     figure.ratio = Some(round(messages as f64 / seconds));
     Ok(vec![figure])
+}
+
+/// In a database: as much lies in every partition as in the others, of a store that kept messages for as long as
+/// it can. Answers how many partitions that are, in words of the case.
+async fn with_history(bench: &Bench) -> Result<String> {
+    let Some(database) = &bench.database else { return Ok(String::new()) };
+    let (project, _) = bench.project()?;
+    prefill(&project, &Prefill { messages: HISTORY, state: State::Delivered, body_bytes: 1_700 }).await?;
+    let partitions = database.spread().await?;
+    if partitions < PARTITIONS {
+        bail!("{partitions} partitions a table are fewer than {PARTITIONS}");
+    }
+    bench.settle().await?;
+    Ok(format!(", {partitions} partitions a table"))
 }

@@ -16,6 +16,8 @@ pub struct Figure {
     pub case: String,
     pub value: f64,
     pub unit: &'static str,
+    /// Where messages were stored, if any were: `sqlite` or `postgresql`.
+    pub store: Option<&'static str>,
     /// Commits during the measurement.
     pub commits: Option<u64>,
     /// The mean time of one.
@@ -40,6 +42,7 @@ impl Figure {
             case: case.into(),
             value: round(value),
             unit,
+            store: None,
             commits: None,
             commit_ms: None,
             commit_busy: None,

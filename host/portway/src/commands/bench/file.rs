@@ -7,14 +7,15 @@ use anyhow::{Result, bail};
 
 use super::engine::{Bench, with_commits};
 use super::figure::Figure;
+use super::place::Place;
 
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Rows a second, from the engine's start of reading until the last row is stored and the file is
 /// moved. `relaxed` is the interface's durability; its cursor is flushed all the same.
-pub async fn measure(rows: u64, relaxed: bool, destinations: usize) -> Result<Vec<Figure>> {
+pub async fn measure(place: &Place, rows: u64, relaxed: bool, destinations: usize) -> Result<Vec<Figure>> {
     let word = if relaxed { "relaxed" } else { "strict" };
-    let bench = Bench::new()?;
+    let bench = Bench::new(place).await?;
     bench.write("interfaces/bench.toml", &interface(word, destinations))?;
     for folder in ["in", "done"] {
         std::fs::create_dir(bench.path().join(folder))?;

@@ -7,14 +7,20 @@ use anyhow::Result;
 
 use super::engine::{Bench, with_commits};
 use super::figure::{Figure, round};
+use super::place::Place;
 use super::web::{WARM_UP, ask};
 
 /// Stored.
 const STATUS: u16 = 202;
 
 /// `ratio` is answers ÷ (commits × connections).
-pub async fn measure(connections: usize, duration: Duration, body_bytes: usize) -> Result<Vec<Figure>> {
-    let bench = Bench::new()?;
+pub async fn measure(
+    place: &Place,
+    connections: usize,
+    duration: Duration,
+    body_bytes: usize,
+) -> Result<Vec<Figure>> {
+    let bench = Bench::new(place).await?;
     let interface = format!(
         "[source]\nplugin = \"http\"\nlisten = \"{}\"\nconnections_max = 10000\n\
          [[destination]]\nname = \"file\"\n[destination.sender]\nplugin = \"file\"\n\

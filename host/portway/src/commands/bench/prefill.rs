@@ -7,16 +7,17 @@ use bytes::Bytes;
 use portway_config::Project;
 use portway_engine::ports::Clock;
 use portway_model::{
-    AttemptNo, Attributes, DestinationId, Draft, Epoch, Failure, GroupId, InterfaceId, Key, Lane, Round, code,
+    Answer, AttemptNo, Attributes, DestinationId, Draft, Epoch, Failure, GroupId, InterfaceId, Key, Lane,
+    Round, code,
 };
 use portway_store::{
-    Claimed, DeliveryResult, Durability, MessageOutcome, NewDelivery, NewMessage, Settled, Store, WriteBatch,
+    Claimed, DeliveryResult, Durability, MessageOutcome, NewDelivery, NewMessage, Settled, WriteBatch,
 };
-use portway_store_sqlite::{SqliteSettings, SqliteStore};
 
+use super::engine::open_store;
 use crate::traffic::Template;
 use crate::traffic::message::KEY_PREFIX;
-use crate::wiring::{SystemClock, topology};
+use crate::wiring::SystemClock;
 
 /// Messages in one transaction.
 const BATCH: u64 = 2_048;
@@ -38,14 +39,13 @@ pub enum State {
     HeadInRetry,
     /// Every delivery waits for a retry.
     AllInRetry,
+    /// Every delivery is done.
+    Delivered,
 }
 
 /// Stores them through the port, as an engine would.
 pub async fn prefill(project: &Project, what: &Prefill) -> Result<()> {
-    let folder = project.data_dir();
-    std::fs::create_dir_all(folder)?;
-    let store = SqliteStore::open(SqliteSettings::new(project.store.path.as_path())).await?;
-    let registered = store.register(&topology(project)).await?;
+    let (store, registered) = open_store(project).await?;
     let groups: Vec<GroupId> = registered.interfaces.iter().map(|(id, _)| GroupId(id.0)).collect();
     let Claimed::Owned(tenure) = store.claim(&groups, SystemClock::new().now()).await? else {
         anyhow::bail!("another engine has the store")
@@ -67,24 +67,21 @@ pub async fn prefill(project: &Project, what: &Prefill) -> Result<()> {
             messages: messages.collect(),
             ..WriteBatch::default()
         };
-        let targets: Vec<DestinationId> = batch
-            .messages
-            .iter()
-            .filter_map(|message| Some(message.deliveries.first()?.destination))
-            .collect();
+        let targets: Vec<Vec<NewDelivery>> =
+            batch.messages.iter().map(|message| message.deliveries.clone()).collect();
         let outcome = store.write(batch).await?;
-        let stored =
-            outcome.messages.iter().zip(targets).enumerate().filter_map(|(at, (outcome, target))| {
-                let is_head = done + (at as u64) < registered.interfaces.len() as u64;
-                let retries =
-                    what.state == State::AllInRetry || (what.state == State::HeadInRetry && is_head);
-                retries.then_some((outcome, target))
-            });
-        let results: Vec<DeliveryResult> =
-            stored.filter_map(|(outcome, target)| retry((outcome, target), tenure.epoch, &clock)).collect();
-        if !results.is_empty() {
-            let batch =
-                WriteBatch { mark: u64::MAX - done, now: clock.now(), results, ..WriteBatch::default() };
+        let mut results = Vec::new();
+        for (number, (outcome, targets)) in (done..).zip(outcome.messages.iter().zip(&targets)) {
+            let is_head = number < registered.interfaces.len() as u64;
+            for target in targets {
+                if let Some(settled) = settled(what.state, is_head, &clock) {
+                    results.extend(result((outcome, target.destination), tenure.epoch, settled));
+                }
+            }
+        }
+        for (number, results) in (1..).zip(results.chunks(BATCH as usize)) {
+            let (mark, results) = (u64::MAX - (done << 16) - number, results.to_vec());
+            let batch = WriteBatch { mark, now: clock.now(), results, ..WriteBatch::default() };
             store.write(batch).await?;
         }
         done += count;
@@ -129,15 +126,27 @@ fn message(
     }
 }
 
-fn retry(
+/// What becomes of a delivery; none: it waits.
+fn settled(state: State, is_head: bool, clock: &SystemClock) -> Option<Settled> {
+    let retry = || {
+        let failure = Failure::new(code::plugin::UNREACHABLE, "asked to come later");
+        Settled::Retry { due_at: clock.now() + FAR, failure }
+    };
+    match (state, is_head) {
+        (State::Waiting, _) | (State::HeadInRetry, false) => None,
+        (State::HeadInRetry, true) | (State::AllInRetry, _) => Some(retry()),
+        (State::Delivered, _) => Some(Settled::Sent(Answer::default())),
+    }
+}
+
+fn result(
     (outcome, destination): (&MessageOutcome, DestinationId),
     epoch: Epoch,
-    clock: &SystemClock,
+    settled: Settled,
 ) -> Option<DeliveryResult> {
     let MessageOutcome::Stored { id, .. } = outcome else {
         return None;
     };
-    let failure = Failure::new(code::plugin::UNREACHABLE, "asked to come later");
     Some(DeliveryResult {
         state: Vec::new(),
         destination,
@@ -145,7 +154,7 @@ fn retry(
         epoch,
         round: Round(0),
         attempts: AttemptNo(1),
-        settled: Settled::Retry { due_at: clock.now() + FAR, failure },
+        settled,
         attempted: None,
         output: None,
     })

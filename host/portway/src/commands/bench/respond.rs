@@ -6,6 +6,7 @@ use anyhow::Result;
 
 use super::engine::Bench;
 use super::figure::Figure;
+use super::place::Place;
 use super::web::{WARM_UP, ask};
 
 const REQUEST: &[u8] = b"GET /ward/3 HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -13,7 +14,7 @@ const STATUS: u16 = 200;
 
 /// Answers a second; `isolation` is `call` or `shared`.
 pub async fn measure(connections: usize, duration: Duration, isolation: &str) -> Result<Vec<Figure>> {
-    let bench = Bench::new()?;
+    let bench = Bench::new(&Place::in_files()).await?;
     let interface = format!(
         "[source]\nplugin = \"respond-hello\"\nlisten = \"{}\"\nconnections_max = 10000\n\
          isolation = \"{isolation}\"\n",

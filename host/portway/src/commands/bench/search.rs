@@ -1,44 +1,47 @@
 //! Searches among many messages: by key, where ten messages have each, and by control id.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use bytes::Bytes;
 use portway_engine::ports::Clock;
 use portway_model::{Attributes, Draft, GroupId, InterfaceId, Key, Term};
-use portway_store::{Durability, ListMessages, NewMessage, Registration, Store, Topology, WriteBatch};
-use portway_store_sqlite::{SqliteSettings, SqliteStore};
+use portway_store::{Durability, ListMessages, NewMessage, Store, WriteBatch};
 
+use super::engine::Bench;
 use super::figure::Figure;
+use super::place::Place;
 use crate::wiring::SystemClock;
 
 const BATCH: u64 = 512;
 const MESSAGES_OF_A_KEY: u64 = 10;
 const BODY_BYTES: usize = 200;
-/// Messages stored to see what the index costs.
+/// Messages stored to see what the index costs, unless there are fewer.
 const COST_MESSAGES: u64 = 50_000;
 
 /// Milliseconds a search, and what storing costs with the index and without.
-pub async fn measure(messages: u64, searches: u64) -> Result<Vec<Figure>> {
-    let folder = tempfile::tempdir()?;
+pub async fn measure(place: &Place, messages: u64, searches: u64) -> Result<Vec<Figure>> {
+    let cost_messages = COST_MESSAGES.min(messages.max(1));
     let mut figures = Vec::new();
     for (word, names) in [("without", &[][..]), ("with", &[Term::KEY, "hl7.control-id"])] {
-        let store = open(folder.path().join(format!("{word}.db"))).await?;
-        let took = fill(&store, COST_MESSAGES, names).await?;
-        let rate = COST_MESSAGES as f64 / took.as_secs_f64();
+        let (_bench, store) = open(place).await?;
+        let took = fill(&*store, cost_messages, names).await?;
+        let rate = cost_messages as f64 / took.as_secs_f64();
         figures.push(Figure::new(format!("search: stored {word} index"), rate, "messages/s"));
         store.close().await?;
     }
-    let store = open(folder.path().join("large.db")).await?;
-    fill(&store, messages, &[Term::KEY, "hl7.control-id"]).await?;
+    let (bench, store) = open(place).await?;
+    fill(&*store, messages, &[Term::KEY, "hl7.control-id"]).await?;
+    bench.settle().await?;
     let by_key = |n: u64| ListMessages { key: Some(key(n)), limit: 50, ..ListMessages::default() };
     let by_id = |n: u64| ListMessages {
         attribute: Some(("hl7.control-id".to_owned(), control_id(n))),
         limit: 50,
         ..ListMessages::default()
     };
-    let by_key = search(&store, messages, searches, by_key).await?;
-    let by_id = search(&store, messages, searches, by_id).await?;
+    let by_key = search(&*store, messages, searches, by_key).await?;
+    let by_id = search(&*store, messages, searches, by_id).await?;
     for (what, times) in [("key", by_key), ("control id", by_id)] {
         for (word, at) in
             [("p50", times.len() / 2), ("p99", times.len() * 99 / 100), ("longest", times.len() - 1)]
@@ -51,11 +54,12 @@ pub async fn measure(messages: u64, searches: u64) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-async fn open(path: std::path::PathBuf) -> Result<SqliteStore> {
-    let store = SqliteStore::open(SqliteSettings::new(path)).await?;
-    let interfaces = vec![Registration { name: "lab".to_owned(), ..Registration::default() }];
-    store.register(&Topology { interfaces, ..Topology::default() }).await?;
-    Ok(store)
+/// An empty store with one interface, which is number 1.
+async fn open(place: &Place) -> Result<(Bench, Arc<dyn Store>)> {
+    let bench = Bench::new(place).await?;
+    bench.write_interface(1, "strict")?;
+    let (store, _) = bench.open_store().await?;
+    Ok((bench, store))
 }
 
 fn key(number: u64) -> String {
@@ -66,7 +70,7 @@ fn control_id(number: u64) -> String {
     format!("MSG{number:010}")
 }
 
-async fn fill(store: &SqliteStore, messages: u64, names: &[&str]) -> Result<Duration> {
+async fn fill(store: &dyn Store, messages: u64, names: &[&str]) -> Result<Duration> {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let began = Instant::now();
     let mut done = 0;
@@ -115,7 +119,7 @@ fn message(number: u64, names: &[String]) -> Result<NewMessage> {
 
 /// The times, shortest first.
 async fn search(
-    store: &SqliteStore,
+    store: &dyn Store,
     messages: u64,
     searches: u64,
     list: impl Fn(u64) -> ListMessages,

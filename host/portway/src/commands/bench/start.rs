@@ -1,21 +1,29 @@
 //! How fast a project with many interfaces is ready, and what it costs while nothing happens.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use portway_engine::ports::Clock;
+use portway_model::GroupId;
+use portway_store::Claimed;
 
 use super::engine::Bench;
 use super::figure::{Figure, round};
+use super::place::Place;
 use super::prefill::{Prefill, State, prefill};
 use super::process::EngineProcess;
+use crate::wiring::SystemClock;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Quiet time that is looked at.
 const IDLE: Duration = Duration::from_secs(5);
+/// Claims, each of an engine that begins anew.
+const CLAIMS: usize = 9;
 
-/// Three figures: time to ready with a warm cache, memory, processor time per second of idleness.
-pub async fn measure(interfaces: usize, waiting: u64) -> Result<Vec<Figure>> {
-    let bench = Bench::new()?;
+/// Four figures: time to ready with a warm cache, memory, processor time per second of idleness, and the time
+/// of the claim in it, the median of some.
+pub async fn measure(place: &Place, interfaces: usize, waiting: u64) -> Result<Vec<Figure>> {
+    let bench = Bench::new(place).await?;
     let port = bench.source.port();
     for number in 0..interfaces {
         // Addresses of their own, since there may not be so many free ports in a row.
@@ -28,6 +36,7 @@ pub async fn measure(interfaces: usize, waiting: u64) -> Result<Vec<Figure>> {
     if waiting > 0 {
         let (project, _) = bench.project()?;
         prefill(&project, &Prefill { messages: waiting, state: State::HeadInRetry, body_bytes: 300 }).await?;
+        bench.settle().await?;
     }
     // Once for the cache of compiled plugins and the disk's.
     EngineProcess::start(bench.path(), bench.admin, PATIENCE).await?.stop(PATIENCE).await?;
@@ -38,12 +47,38 @@ pub async fn measure(interfaces: usize, waiting: u64) -> Result<Vec<Figure>> {
     let idle = engine.processor_time()?.saturating_sub(before);
     let ready = engine.ready_after;
     engine.stop(PATIENCE).await?;
+    let claims = claims(&bench).await?;
     let case = format!("start --interfaces {interfaces} --waiting {waiting}");
     Ok(vec![
         Figure::new(format!("{case}: ready"), round(ready.as_secs_f64() * 1_000.0), "ms"),
         Figure::new(format!("{case}: memory"), bytes as f64 / 1e6, "MB"),
         Figure::new(format!("{case}: idle"), idle.as_secs_f64() * 1_000.0 / IDLE.as_secs_f64(), "ms/s"),
+        claimed(&format!("{case}: claim"), claims),
     ])
+}
+
+/// How long it takes to own every group, in milliseconds, as an engine does at its start; the shortest first.
+async fn claims(bench: &Bench) -> Result<Vec<f64>> {
+    let mut times = Vec::with_capacity(CLAIMS);
+    for _ in 0..CLAIMS {
+        let (store, registered) = bench.open_store().await?;
+        let groups: Vec<GroupId> = registered.interfaces.iter().map(|(id, _)| GroupId(id.0)).collect();
+        let began = Instant::now();
+        let claimed = store.claim(&groups, SystemClock::new().now()).await?;
+        times.push(began.elapsed().as_secs_f64() * 1_000.0);
+        ensure!(matches!(claimed, Claimed::Owned(_)), "another engine has the store");
+        store.close().await?;
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times)
+}
+
+fn claimed(case: &str, times: Vec<f64>) -> Figure {
+    let middle = times.get(times.len() / 2).copied().unwrap_or_default();
+    let mut figure = Figure::new(case, middle, "ms");
+    figure.p50_ms = Some(round(middle));
+    figure.p99_ms = times.last().copied().map(round);
+    figure
 }
 
 /// MLLP in, JSON to a service that is not there.

@@ -11,6 +11,7 @@ use portway_runtime::{Batch, Opening, Runtime, RuntimeSettings};
 
 use super::engine::Bench;
 use super::figure::Figure;
+use super::place::Place;
 use crate::traffic::Template;
 use crate::traffic::message::{KEY_PREFIX, SIZE};
 use crate::wiring::PluginCatalog;
@@ -19,7 +20,7 @@ const PLUGIN: &str = "oru-to-json";
 
 /// Messages a second.
 pub async fn measure(duration: Duration, batch: usize) -> Result<Vec<Figure>> {
-    let bench = Bench::new()?;
+    let bench = Bench::new(&Place::in_files()).await?;
     let draft = portway_config::read(bench.path(), &Environment::of_process());
     let catalog = PluginCatalog::of(draft.project().context("the project cannot be read")?);
     let component = catalog.find(Role::Transform, PLUGIN)?;
