@@ -29,6 +29,7 @@ mod query;
 mod readers;
 mod register;
 mod relay;
+mod removal;
 mod result;
 mod retention;
 mod schema;

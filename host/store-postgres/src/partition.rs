@@ -257,32 +257,32 @@ impl Leaf {
 /// Removes what was stored in a period, table by table: each part is detached beside inserts and queries,
 /// then dropped. Nobody looks here whether something in it is still needed. What was begun and not ended is
 /// ended by the next try.
+///
+/// Whoever reads or writes is waited for, but not for long: who makes partitions waits behind this.
 pub(crate) async fn remove(session: &mut Session, period: Period) -> Result<(), Failed> {
+    let what = "remove a partition";
+    session.script(what, "SET lock_timeout = '200ms'").await?;
+    let removed = remove_parts(session, period).await;
+    if !session.is_broken {
+        session.script(what, "SET lock_timeout = 0").await?;
+    }
+    removed
+}
+
+async fn remove_parts(session: &mut Session, period: Period) -> Result<(), Failed> {
     end_removals(session).await?;
     let leaves = leaves(session).await?;
     for table in TABLES {
         let is_it = |leaf: &&Leaf| leaf.table == table && leaf.period() == Some(period);
-        if let Some(leaf) = leaves.iter().find(is_it) {
-            detach(session, leaf).await?;
+        if let Some(Leaf { table, tier, name, .. }) = leaves.iter().find(is_it) {
+            let detach = format!("ALTER TABLE {table}_t{tier} DETACH PARTITION {name} CONCURRENTLY");
+            session.script("detach a partition", AssertSqlSafe(detach)).await?;
         }
         // Also what an earlier try detached and did not come to drop.
         let name = format!("{table}_t{}_{}", period.tier, date(period.from_day));
         session.script("remove a partition", AssertSqlSafe(format!("DROP TABLE IF EXISTS {name}"))).await?;
     }
     Ok(())
-}
-
-/// Detaching waits for transactions that read the table; a limit on the time of a statement ends that.
-async fn detach(session: &mut Session, leaf: &Leaf) -> Result<(), Failed> {
-    let what = "detach a partition";
-    session.script(what, "SET lock_timeout = '2s'").await?;
-    let detach =
-        format!("ALTER TABLE {}_t{} DETACH PARTITION {} CONCURRENTLY", leaf.table, leaf.tier, leaf.name);
-    let detached = session.script(what, AssertSqlSafe(detach)).await;
-    if !session.is_broken {
-        session.script(what, "SET lock_timeout = 0").await?;
-    }
-    detached
 }
 
 const HALF_REMOVED: &str = "SELECT tier.relname::text, leaf.oid::regclass::text

@@ -19,6 +19,7 @@ use crate::keeper::Step;
 use crate::open::{self, OpenError};
 use crate::partition::{self, Period};
 use crate::readers::read;
+use crate::removal::Removal;
 use crate::settings::PostgresSettings;
 use crate::tenure::Tenures;
 use crate::writer::{Shared, Writer};
@@ -29,6 +30,7 @@ pub struct PostgresStore {
     shared: Arc<Shared>,
     writer: Mutex<Writer>,
     tenure: Tenures,
+    removal: Mutex<Option<Removal>>,
     notes: Vec<String>,
 }
 
@@ -40,6 +42,7 @@ impl PostgresStore {
             shared: opened.shared,
             writer: Mutex::new(opened.writer),
             tenure: opened.tenure,
+            removal: Mutex::default(),
             notes: opened.notes,
         })
     }
@@ -208,13 +211,19 @@ impl Store for PostgresStore {
     }
 
     async fn expire(&self, expiry: &Expiry) -> Result<Expired, StoreError> {
-        let removal = match self.writer.lock().await.expire(expiry).await? {
-            Step::Done(expired) => return Ok(expired),
-            Step::Remove(removal) => removal,
+        let mut removal = self.removal.lock().await;
+        if removal.is_none() {
+            match self.writer.lock().await.expire(expiry).await? {
+                Step::Done(expired) => return Ok(expired),
+                Step::Remove(work) => *removal = Some(Removal::begin(&self.shared, work)),
+            }
+        }
+        let Some(mut in_hand) = removal.take() else { return Ok(Expired::default()) };
+        let Some(removed) = in_hand.ended().await else {
+            *removal = Some(in_hand);
+            return Ok(Expired { messages: 0, goes_on: true });
         };
-        // Nobody who writes waits for it.
-        let removed = self.remove_period(removal.period()).await;
-        Ok(self.writer.lock().await.removed(&removal, removed).await?)
+        Ok(self.writer.lock().await.removed(&in_hand.work, removed).await?)
     }
 
     async fn move_retention(&self, step: &MoveRetention) -> Result<Moved, StoreError> {
@@ -249,6 +258,7 @@ impl Store for PostgresStore {
     }
 
     async fn close(&self) -> Result<(), StoreError> {
+        self.removal.lock().await.take();
         self.shared.readers.close();
         // No result of this tenure comes any more once its groups are given back.
         let mut writer = self.writer.lock().await;

@@ -163,7 +163,8 @@ macro_rules! conformance_cases {
                 a_change_is_finished_by_the_next_process
                 a_new_interface_has_what_it_wants
                 what_is_kept_beyond_its_window_is_told
-                how_far_messages_grew_old_is_remembered;
+                how_far_messages_grew_old_is_remembered
+                a_clock_that_steps_both_ways_loses_nothing;
         }
     };
     (@ $harness:expr; $($module:ident: $($case:ident)+;)+) => {

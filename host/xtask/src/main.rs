@@ -32,8 +32,9 @@ cargo xtask plugins [--test]   builds the first-party plugins; with --test the t
 cargo xtask sim --seeds N      the simulation; `--seed S --trace` replays one
 cargo xtask sabotage           breaks the engine in many ways, each of which the simulation must notice
 cargo xtask crash --rounds N   kills a real engine under load and counts at the receiver;
-                               with --no-build the program that is there; with `--store postgres --kill
-                               engine|database|both` on a database, whose server may be what is killed
+                               with `--store postgres --kill engine|database|both|takeover` on a database:
+                               its server may be what is killed, or two engines take over from each other;
+                               --seed S draws the same moments, --no-build takes the program that is there
 cargo xtask browser            the web page of a real engine in a real browser; installs what it needs
 cargo xtask smtp               the SMTP sender against a mail server that is not ours; installs what it needs
 cargo xtask fuzz --seconds N   every fuzz target for so long; with --afresh always the same way";
@@ -58,28 +59,7 @@ fn main() -> Result<()> {
         }
         ["sim", ..] => sim::sim(root, arguments.get(1..).unwrap_or_default()),
         ["sabotage"] => sabotage::sabotage(root),
-        ["crash", rest @ ..] => {
-            let (rest, binary) = match rest {
-                [rest @ .., "--no-build"] => (rest, Binary::AsTested),
-                rest => (rest, Binary::ToBeBuilt),
-            };
-            let (victim, rounds) = match rest {
-                ["--rounds", rounds] => (crash::Victim::Engine, rounds),
-                ["--store", "postgres", "--kill", "engine", "--rounds", rounds] => {
-                    (crash::Victim::EngineOnDatabase, rounds)
-                }
-                ["--store", "postgres", "--kill", "database", "--rounds", rounds] => {
-                    (crash::Victim::Database, rounds)
-                }
-                ["--store", "postgres", "--kill", "both", "--rounds", rounds] => {
-                    (crash::Victim::Both, rounds)
-                }
-                _ => bail!(
-                    "usage: crash [--store postgres --kill engine|database|both] --rounds N [--no-build]"
-                ),
-            };
-            crash::crash(root, number(rounds)?, victim, binary)
-        }
+        ["crash", rest @ ..] => crash::crash(root, &crash::Wanted::parse(rest)?),
         ["browser"] => browser::browser(root, Binary::ToBeBuilt),
         ["browser", "--no-build"] => browser::browser(root, Binary::AsTested),
         ["smtp"] => smtp::smtp(root, Binary::ToBeBuilt),

@@ -55,10 +55,7 @@ pub fn target(root: &Path) -> PathBuf {
 /// A fresh copy of `examples/lab-results` under the target folder, with its own ports.
 pub fn lab_results(root: &Path, name: &str, ports: &Ports) -> Result<PathBuf> {
     let example = root.join("examples/lab-results");
-    let folder = target(root).join(name);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
-    }
+    let folder = empty(root, name)?;
     fs::create_dir_all(folder.join("interfaces"))?;
     fs::create_dir_all(folder.join("out"))?;
     for file in ["portway.toml", "interfaces/lab.toml"] {
@@ -69,5 +66,15 @@ pub fn lab_results(root: &Path, name: &str, ports: &Ports) -> Result<PathBuf> {
             .replace("127.0.0.1:8080", &ports.sink);
         fs::write(folder.join(file), text)?;
     }
+    Ok(folder)
+}
+
+/// A folder below the target folder with nothing in it.
+pub fn empty(root: &Path, name: &str) -> Result<PathBuf> {
+    let folder = target(root).join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder)?;
     Ok(folder)
 }

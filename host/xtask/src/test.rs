@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use crate::crash::Victim;
+use crate::crash::{Victim, Wanted};
 use crate::process::{cargo, run};
 use crate::project::Binary;
 use crate::{browser, check, crash, demo, fuzz, plugins, sim, smtp};
@@ -15,7 +15,7 @@ use crate::{browser, check, crash, demo, fuzz, plugins, sim, smtp};
 const SEEDS: &str = "20000";
 /// Rounds of killing a real engine.
 const CRASH_ROUNDS: u32 = 20;
-/// The same on a database, for each of the engine, the server and both.
+/// The same on a database, for each of the engine, the server, both, and the one of two engines that delivers.
 const DATABASE_ROUNDS: u32 = 5;
 /// Seconds each fuzz target runs.
 const FUZZ_SECONDS: u32 = 20;
@@ -38,9 +38,10 @@ pub fn test(root: &Path) -> Result<()> {
     step("tests", &mut || tests(root))?;
     step("check", &mut || check::check(root))?;
     step("simulation", &mut || sim::sim(root, &["--seeds".into(), SEEDS.into()]))?;
-    step("crash", &mut || crash::crash(root, CRASH_ROUNDS, Victim::Engine, Binary::AsTested))?;
-    for victim in [Victim::EngineOnDatabase, Victim::Database, Victim::Both] {
-        step("crash on PostgreSQL", &mut || crash::crash(root, DATABASE_ROUNDS, victim, Binary::AsTested))?;
+    step("crash", &mut || crash::crash(root, &Wanted::new(CRASH_ROUNDS, Victim::Engine, Binary::AsTested)))?;
+    for victim in [Victim::EngineOnDatabase, Victim::Database, Victim::Both, Victim::Owner] {
+        let wanted = Wanted::new(DATABASE_ROUNDS, victim, Binary::AsTested);
+        step("crash on PostgreSQL", &mut || crash::crash(root, &wanted))?;
     }
     step("demo", &mut || demo::demo(root, demo::Mode::Once, Binary::AsTested))?;
     step("browser", &mut || browser::browser(root, Binary::AsTested))?;

@@ -1,6 +1,7 @@
 //! Periods that go as a whole, and messages that move between tiers while they are used.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use portway_model::{
     DestinationId, Failure, InterfaceId, Lane, MessageId, Quarantined, Retention, Tier, Timestamp,
@@ -133,6 +134,33 @@ async fn a_period_that_somebody_reads_goes_later_and_nothing_in_it_comes_back() 
     assert_eq!(old_periods(&server), "0");
     assert_eq!(server.sql("SELECT count(*) FROM messages"), "3");
     assert_eq!(server.sql("SELECT count(*) FROM sealed_periods"), "0");
+}
+
+#[tokio::test]
+async fn a_report_holds_up_no_step_of_a_removal() {
+    let server = Server::of_system();
+    let opened = server.open().await;
+    filled(&opened).await;
+    set_back(&server);
+    let snapshot = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ";
+    let all = "SELECT count(*) FROM messages; SELECT count(*) FROM bodies";
+    let mut report = Holder::new(&server, &format!("{snapshot}; {all}"));
+    // Whoever stores waits for a step. The second pass meets what the first one began.
+    let mut longest = Duration::ZERO;
+    for _ in 0..2 {
+        loop {
+            let begun = Instant::now();
+            let expired = opened.expire(&Expiry { now: LATER, aged_to: NOW, limit: 100 }).await.unwrap();
+            longest = longest.max(begun.elapsed());
+            if !expired.goes_on {
+                break;
+            }
+        }
+    }
+    assert!(longest < Duration::from_secs(5), "{longest:?}");
+    report.let_go();
+    expire(&opened).await;
+    assert_eq!(old_periods(&server), "0");
 }
 
 #[tokio::test]

@@ -74,6 +74,11 @@ impl Fixture {
         self.now.fetch_add(seconds * 1000, Ordering::Relaxed);
     }
 
+    /// Somebody sets the clock back.
+    pub(super) fn set_back(&self, seconds: u64) {
+        self.now.fetch_sub(seconds * 1000, Ordering::Relaxed);
+    }
+
     /// Removes what is old by now.
     pub(super) async fn expire(&self) {
         let now = self.now();

@@ -362,3 +362,44 @@ pub async fn how_far_messages_grew_old_is_remembered(harness: &dyn Harness) {
     let fixture = fixture.reopen(harness).await;
     assert_eq!(fixture.want(SEVEN_WEEKS).await.aged_to, told);
 }
+
+pub async fn a_clock_that_steps_both_ways_loses_nothing(harness: &dyn Harness) {
+    let fixture = Fixture::open(harness).await;
+    // A month ahead, then two back, then right again: a message that waits and one that is done each time.
+    let mut stored = Vec::new();
+    for step in 0..4 {
+        match step {
+            1 => fixture.wait(31 * DAY),
+            2 => fixture.set_back(62 * DAY),
+            3 => fixture.wait(31 * DAY),
+            _ => {}
+        }
+        let body = format!("in step {step}");
+        let waits = fixture.store_one(fixture.message(&body)).await;
+        fixture.settle_one(waits, retry(fixture.now())).await;
+        stored.extend([waits, fixture.store_sent().await]);
+        fixture.expire().await;
+        fixture.store.maintain(Duration::ZERO).await.unwrap();
+    }
+    let waiting: Vec<MessageId> = stored.iter().copied().step_by(2).collect();
+    let fixture = fixture.reopen(harness).await;
+    stored.reverse();
+    assert_eq!(fixture.all().await, stored, "nothing is older than seven weeks");
+    assert_eq!(fixture.lane(fixture.x, 0).await, waiting, "in the order in which they were stored");
+    let loaded = fixture.store.load_messages(&waiting).await.unwrap();
+    let bodies: Vec<String> =
+        loaded.iter().map(|loaded| String::from_utf8_lossy(&loaded.body).into_owned()).collect();
+    assert_eq!(bodies, ["in step 0", "in step 1", "in step 2", "in step 3"]);
+    for id in &waiting {
+        let second = crate::DeliveryResult {
+            attempts: portway_model::AttemptNo(2),
+            ..fixture.result(*id, fixture.x, sent())
+        };
+        assert_eq!(fixture.settle(vec![second]).await, [super::fixture::applied()]);
+        assert_eq!(fixture.status(*id).await, Some(MessageStatus::Finished));
+    }
+    // What was stored while the clock was ahead is the last to grow old.
+    fixture.wait(31 * DAY);
+    fixture.outlive().await;
+    assert_eq!(fixture.all().await, []);
+}
