@@ -20,7 +20,7 @@ use crate::retention::{self, States};
 use crate::sealed::{self, Periods};
 
 /// Messages removed or moved in one transaction.
-pub(crate) const TOUCHED_MAX: u32 = 256;
+const TOUCHED_MAX: u32 = 256;
 /// Their bytes, about.
 const TOUCHED_BYTES: i64 = 16 << 20;
 /// Messages looked at in one transaction.

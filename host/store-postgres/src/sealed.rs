@@ -11,7 +11,7 @@ use portway_model::{InterfaceId, RetentionState, Tier, Timestamp};
 use portway_store::Expiry;
 
 use crate::error::Failed;
-use crate::expiry::{Old, TOUCHED_MAX};
+use crate::expiry::Old;
 use crate::keeping::{self, Row};
 use crate::number::{self, HELD, stored};
 use crate::partition::{self, Leaf, Period, Slot};
@@ -23,6 +23,9 @@ use crate::term::FoundBy;
 const CHECKED_MAX: i64 = 20_000;
 /// Messages of which that goes in one transaction which lies beside their period.
 const BESIDE_MAX: i64 = 1_000;
+/// Messages that are held elsewhere in one transaction. Acknowledgements wait while it runs, so it has to take no
+/// longer than a commit or two; between two of them there is a pause that is longer anyway.
+const HELD_MAX: u32 = 64;
 const DAY_MS: i64 = 86_400_000;
 
 /// A period that is sealed.
@@ -325,7 +328,7 @@ const NEEDED: &str = "SELECT DISTINCT id, day FROM (
 /// Messages that are pending or quarantined, some of them.
 async fn needed(session: &mut Session, sealed: Sealed) -> Result<Vec<(i64, i32)>, Failed> {
     let needed =
-        sqlx::query(NEEDED).bind(sealed.tier).bind(sealed.from).bind(sealed.to).bind(i64::from(TOUCHED_MAX));
+        sqlx::query(NEEDED).bind(sealed.tier).bind(sealed.from).bind(sealed.to).bind(i64::from(HELD_MAX));
     session.read("look what is needed of a period", needed, |row| Ok((value(row, 0)?, value(row, 1)?))).await
 }
 

@@ -41,11 +41,9 @@ impl Place {
     /// A database of its own; none: a file.
     pub async fn database(&self) -> Result<Option<Arc<BenchDatabase>>> {
         let Some(server) = &self.server else { return Ok(None) };
-        let made = BenchDatabase::create(server).await.map_err(|error| {
-            let hint = error.hint();
-            anyhow::Error::new(error).context(format!("hint: {hint}; the user may have to make databases"))
-        });
-        let database = Arc::new(made.context("cannot make a database for the benchmark")?);
+        let what =
+            "cannot make a database for the benchmark, which the user of `--store` has to be allowed to";
+        let database = Arc::new(BenchDatabase::create(server).await.context(what)?);
         self.databases.lock().unwrap_or_else(PoisonError::into_inner).push(database.clone());
         Ok(Some(database))
     }
