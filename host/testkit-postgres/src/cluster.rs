@@ -10,11 +10,16 @@ use anyhow::{Context as _, Result, bail};
 use tempfile::TempDir;
 
 use crate::account::Account;
+use crate::disk::{SmallDisk, unmount};
 use crate::files::run;
 use crate::programs::Programs;
 
 /// Beginning of the names of folders; the process that made it follows.
 const PREFIX: &str = "portway-postgres-";
+/// Where a small disk is mounted, in the folder of a cluster.
+const SMALL: &str = "small";
+/// Its size: what a new cluster takes, and a little for what a test stores.
+const SMALL_BYTES: u64 = 160 << 20;
 /// A port can be taken by somebody else between looking and listening.
 const TRIES: usize = 5;
 
@@ -27,8 +32,19 @@ pub struct ClusterSettings {
     pub certificate: Option<ServerCertificate>,
     /// Who may come in, as in `pg_hba.conf`; none: everybody from this machine.
     pub access: Option<String>,
+    /// What is on a small file system of its own, which needs root.
+    pub small: Option<Small>,
     /// More lines of `postgresql.conf`.
     pub lines: Vec<String>,
+}
+
+/// A part of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Small {
+    /// The tables, but not the log: a full disk is an error of a statement.
+    Data,
+    /// The log alone: a full disk ends the server.
+    Log,
 }
 
 /// A certificate and its key, both in PEM.
@@ -44,6 +60,7 @@ pub struct Cluster {
     programs: Programs,
     account: Account,
     port: u16,
+    small: Option<SmallDisk>,
     /// Last: removed after the server stopped.
     folder: TempDir,
 }
@@ -57,9 +74,12 @@ impl Cluster {
         let own = Permissions::from_mode(0o700);
         let folder = tempfile::Builder::new().prefix(&prefix).permissions(own).tempdir()?;
         account.give(folder.path())?;
-        let mut cluster = Cluster { programs: programs.clone(), account, port: 0, folder };
+        let mut cluster = Cluster { programs: programs.clone(), account, port: 0, small: None, folder };
         programs.make_data(&account, &cluster.data())?;
         fs::set_permissions(cluster.data(), Permissions::from_mode(0o700))?;
+        if let Some(small) = settings.small {
+            cluster.put_on_small_disk(small)?;
+        }
         cluster.configure(settings)?;
         for _ in 1..TRIES {
             cluster.port = free_port()?;
@@ -98,6 +118,16 @@ impl Cluster {
         let path = self.folder.path().join("log");
         let log = fs::read(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
         Ok(String::from_utf8_lossy(&log).into_owned())
+    }
+
+    /// What a part of it is on, if that was asked for.
+    pub fn small_disk(&self) -> Option<&SmallDisk> {
+        self.small.as_ref()
+    }
+
+    /// Whether there is a server that says it lives.
+    pub fn is_running(&self) -> bool {
+        run(self.pg_ctl().arg("status")).is_ok()
     }
 
     /// As a power switch would, but for what the operating system holds: nothing is ended in order.
@@ -143,6 +173,25 @@ impl Cluster {
         command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-d", "postgres"]);
         command.arg("-h").arg(self.folder.path()).arg("-p").arg(self.port.to_string());
         Ok(command)
+    }
+
+    /// Moves a part elsewhere and leaves a link, before the first start.
+    fn put_on_small_disk(&mut self, part: Small) -> Result<()> {
+        let (at, data) = (self.folder.path().join(SMALL), self.data());
+        fs::create_dir(&at)?;
+        let disk = SmallDisk::mount(&at, SMALL_BYTES)?;
+        let (log, elsewhere) = (data.join("pg_wal"), self.folder.path().join("log-of-writes"));
+        let moves = match part {
+            Small::Log => vec![(log, at.join("pg_wal"))],
+            Small::Data => vec![(log, elsewhere), (data, at.join("data"))],
+        };
+        for (from, to) in moves {
+            move_folder(&from, &to)?;
+            std::os::unix::fs::symlink(&to, &from)?;
+        }
+        self.account.give(self.folder.path())?;
+        self.small = Some(disk);
+        Ok(())
     }
 
     fn data(&self) -> PathBuf {
@@ -193,6 +242,11 @@ impl Drop for Cluster {
     }
 }
 
+/// Moves a folder, also to another file system.
+fn move_folder(from: &Path, to: &Path) -> Result<()> {
+    run(std::process::Command::new("mv").arg(from).arg(to)).map(drop)
+}
+
 fn free_port() -> Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
@@ -209,6 +263,7 @@ fn remove_leftovers(programs: &Programs, account: &Account) {
             let data = entry.path().join("data");
             let mut stop = account.command(&programs.path("pg_ctl"));
             let _ = run(stop.arg("-D").arg(data).args(["-m", "immediate", "-w", "stop"]));
+            unmount(&entry.path().join(SMALL));
             let _ = fs::remove_dir_all(entry.path());
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use portway_testkit_postgres::{Cluster, ClusterSettings, Programs};
+use portway_testkit_postgres::{Cluster, ClusterSettings, Programs, Small};
 
 #[test]
 fn a_cluster_comes_back_with_what_it_had_and_leaves_nothing() {
@@ -51,4 +51,29 @@ fn two_clusters_do_not_know_each_other_and_settings_arrive() {
     assert_eq!(one.sql("SHOW work_mem; SHOW fsync").unwrap(), "5MB\noff");
     assert_eq!(two.sql("SHOW work_mem; SHOW fsync").unwrap(), "4MB\non");
     assert!(one.socket_url().contains("%2F"));
+}
+
+#[test]
+fn a_part_of_a_cluster_can_be_on_a_disk_that_is_full() {
+    let programs = Programs::of_system().unwrap();
+    let table = "CREATE TABLE t (bytes text); ALTER TABLE t ALTER COLUMN bytes SET STORAGE EXTERNAL;
+        INSERT INTO t SELECT repeat('x', 1048576) FROM generate_series(1, 40)";
+    for small in [Small::Data, Small::Log] {
+        let settings = ClusterSettings { small: Some(small), ..ClusterSettings::default() };
+        let cluster = Cluster::start(&programs, &settings).unwrap();
+        let disk = cluster.small_disk().unwrap();
+        disk.fill(4 << 20).unwrap();
+        assert!(disk.free_bytes().unwrap() <= 4 << 20);
+        let error = format!("{:#}", cluster.sql(table).unwrap_err());
+        assert!(error.contains("free disk space") || small == Small::Log, "{error}");
+        disk.make_room().unwrap();
+        if small == Small::Log {
+            let _ = cluster.stop_hard();
+            cluster.start_again().unwrap();
+        }
+        cluster.sql(table).unwrap();
+        let mounted = disk.path().to_path_buf();
+        drop(cluster);
+        assert!(!mounted.exists(), "unmounted and removed");
+    }
 }

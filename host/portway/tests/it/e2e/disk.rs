@@ -1,45 +1,10 @@
 //! A full disk: intake says so, loses nothing, and goes on by itself when there is room.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
 use portway::traffic::Template;
+use portway_testkit_postgres::SmallDisk;
 
 use super::project::to_file;
 use super::{Peer, Project};
-
-/// A small file system in memory, unmounted when dropped. Needs root, as the tests of full disks
-/// do everywhere: there is no other honest way to fill one.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn mount(at: &Path) -> SmallDisk {
-        let done =
-            Command::new("mount").args(["-t", "tmpfs", "-o", "size=64m", "tmpfs"]).arg(at).output().unwrap();
-        let said = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert!(done.status.success(), "a small disk cannot be mounted (run this test as root): {said}");
-        SmallDisk(at.to_owned())
-    }
-
-    fn free_bytes(&self) -> u64 {
-        let stat = rustix::fs::statvfs(&self.0).unwrap();
-        stat.f_bavail * stat.f_frsize
-    }
-
-    /// Leaves so much free.
-    fn fill(&self, leave: u64) -> PathBuf {
-        let file = self.0.join("filler");
-        fs::write(&file, vec![0; usize::try_from(self.free_bytes().saturating_sub(leave)).unwrap()]).unwrap();
-        file
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
-    }
-}
 
 #[tokio::test]
 async fn a_full_disk_closes_the_intake_until_there_is_room() {
@@ -47,7 +12,7 @@ async fn a_full_disk_closes_the_intake_until_there_is_room() {
     let project = Project::new("[store]\nfree_bytes_min = \"16MB\"\nlog_bytes_max = \"16MB\"\n");
     project.mllp("lab", "", &to_file("out", "", ""));
     let data = project.path().join("data");
-    let disk = SmallDisk::mount(&data);
+    let disk = SmallDisk::mount(&data, 64 << 20).unwrap();
     project.share_native_code();
     let mut engine = project.run().await;
     let mut peer = Peer::connect(engine.address("lab").await).await;
@@ -55,7 +20,7 @@ async fn a_full_disk_closes_the_intake_until_there_is_room() {
     let mut acknowledged = 10;
 
     // Another program fills the disk up to just above the floor; large messages do the rest.
-    let filler = disk.fill(24 << 20);
+    disk.fill(24 << 20).unwrap();
     let large = Template::new(256 << 10);
     let refused = loop {
         let answer = peer.ask(&large.message("PWa", acknowledged + 1)).await;
@@ -66,7 +31,7 @@ async fn a_full_disk_closes_the_intake_until_there_is_room() {
         assert!(acknowledged < 1_000, "the disk is never full");
     };
     assert_eq!(refused.code, "AE", "{refused:?}");
-    assert!(disk.free_bytes() > 0, "the floor was not kept");
+    assert!(disk.free_bytes().unwrap() > 0, "the floor was not kept");
     let why =
         engine.until_status("the intake says why it is closed", |status| status.intake.closed.clone()).await;
     assert_eq!(why.code, "full", "{why:?}");
@@ -76,13 +41,11 @@ async fn a_full_disk_closes_the_intake_until_there_is_room() {
     engine.sent("lab", "out", acknowledged).await;
 
     // Really full: not a byte is left. The process lives, and refuses.
-    let rest = disk.0.join("rest");
-    let _ = fs::write(&rest, vec![0; usize::try_from(disk.free_bytes()).unwrap()]);
+    disk.fill(0).unwrap();
     assert_eq!(peer.send(&large.message("PWa", acknowledged + 1)).await, "AE");
     engine.status().await;
 
-    fs::remove_file(rest).unwrap();
-    fs::remove_file(filler).unwrap();
+    disk.make_room().unwrap();
     engine
         .until_status("the intake is open by itself", |status| status.intake.closed.is_none().then_some(()))
         .await;

@@ -5,6 +5,7 @@ mod changed;
 mod dev;
 mod developing;
 mod disk;
+mod disk_of_database;
 mod files;
 mod guides;
 mod hostile;
