@@ -6,7 +6,10 @@
 mod account;
 mod cluster;
 mod files;
+mod pooler;
 mod programs;
+mod standby;
 
 pub use cluster::{Cluster, ClusterSettings, ServerCertificate};
+pub use pooler::{Lending, Pooler};
 pub use programs::Programs;
