@@ -1,7 +1,7 @@
 //! The store: who does what for each method of the port.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -29,24 +29,13 @@ pub struct PostgresStore {
     shared: Arc<Shared>,
     writer: Mutex<Writer>,
     tenure: Tenures,
-    notes: Vec<String>,
 }
 
 impl PostgresStore {
     /// Connects, and brings the tables up to date. Refuses what cannot be relied on.
     pub async fn open(settings: PostgresSettings) -> Result<PostgresStore, OpenError> {
         let opened = open::open(&settings).await?;
-        Ok(PostgresStore {
-            shared: opened.shared,
-            writer: Mutex::new(opened.writer),
-            tenure: opened.tenure,
-            notes: opened.notes,
-        })
-    }
-
-    /// What an operator should know of this database, a sentence each.
-    pub fn notes(&self) -> &[String] {
-        &self.notes
+        Ok(PostgresStore { shared: opened.shared, writer: Mutex::new(opened.writer), tenure: opened.tenure })
     }
 
     /// The periods messages are stored in.
@@ -246,6 +235,11 @@ impl Store for PostgresStore {
         let maintained = housekeeping.run(&mut reader.session, days).await;
         readers.keep(reader);
         Ok(maintained?)
+    }
+
+    /// As the server told when the session that writes was begun.
+    fn notes(&self) -> Vec<String> {
+        self.shared.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn close(&self) -> Result<(), StoreError> {
