@@ -11,6 +11,7 @@ group! {
         /// Its folder is the engine's own: the control token and the cache of compiled plugins are there, too.
         path: ProjectPath = ProjectPath::relative("data/portway.db"), marked(Env);
         /// A PostgreSQL database (15 or newer) instead of the file, such as `postgres://portway:${secret:database}@db/portway?sslmode=verify-full`.
+        /// It may name several servers, `postgres://db1,db2/portway`: the one that accepts writes is used.
         /// Several engines may use it: one delivers, the others store and stand by. The folder of `path` stays the engine's own.
         url: Option<Secret>, marked(Secret);
         /// The engine's name in that database; one process at a time has it.

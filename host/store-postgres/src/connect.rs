@@ -1,43 +1,46 @@
 //! Connecting: how a session is made ready, and which sessions may write.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use portway_store::{ErrorKind, StoreError};
 use sqlx::ConnectOptions as _;
-use sqlx::postgres::PgConnectOptions;
-use tokio::time::timeout;
+use sqlx::postgres::{PgConnectOptions, PgRow};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::error::Failed;
+use crate::error::{Failed, breaks};
 use crate::query::{Session, value};
 use crate::relay;
+use crate::servers::{ORIGIN, Origin, Servers};
 use crate::settings::PostgresSettings;
 
 /// What the client waits for an answer beyond the time the server gives itself.
 const GRACE: Duration = Duration::from_secs(5);
+/// Once a server that accepts writes has answered, the others have so long to do so.
+const OTHERS_MAX: Duration = Duration::from_secs(1);
+const CONNECT: &str = "connect to the database";
 /// Prepared statements kept by a session: more than there are.
 const STATEMENTS: usize = 256;
 
 /// Makes sessions.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    options: PgConnectOptions,
+    servers: Arc<Servers>,
     connect_max: Duration,
     statement_max: Duration,
 }
 
 impl Connector {
     pub(crate) fn new(settings: &PostgresSettings) -> Result<Self, sqlx::Error> {
-        let is_ours = ["postgres://", "postgresql://"].iter().any(|scheme| settings.url.starts_with(scheme));
-        if !is_ours {
-            return Err(sqlx::Error::Configuration("it does not begin with `postgres://`".into()));
-        }
-        let options: PgConnectOptions = settings.url.parse()?;
         let name = format!("portway {}", settings.engine);
+        // Numbers come in binary here, and a proxy that pools refuses what it does not know.
+        let common = |options: PgConnectOptions| {
+            let options = options.application_name(&name).extra_float_digits(None);
+            options.statement_cache_capacity(STATEMENTS).disable_statement_logging()
+        };
         Ok(Connector {
-            options: options
-                .application_name(&name)
-                .statement_cache_capacity(STATEMENTS)
-                .disable_statement_logging(),
+            servers: Arc::new(Servers::parse(&settings.url)?.with(common)),
             connect_max: settings.connect_max,
             statement_max: settings.statement_max,
         })
@@ -45,31 +48,95 @@ impl Connector {
 
     /// Where the database is, for people: without a password.
     pub(crate) fn place(&self) -> String {
-        let host = match self.options.get_socket() {
-            Some(socket) => socket.display().to_string(),
-            None => self.options.get_host().to_owned(),
-        };
-        let database = self.options.get_database().unwrap_or_else(|| self.options.get_username());
-        format!("{}@{host}:{}/{database}", self.options.get_username(), self.options.get_port())
+        self.servers.place()
     }
 
-    /// For a connection that the driver itself keeps.
-    pub(crate) fn options(&self) -> PgConnectOptions {
-        self.options.clone()
+    /// For a connection that the driver itself keeps: to the server that served last. Who uses it asks it for
+    /// its [`ORIGIN`] and hands the row to [`Connector::admit`].
+    pub(crate) fn options(&self) -> Result<PgConnectOptions, StoreError> {
+        let nowhere = || StoreError::new(ErrorKind::Unavailable, "the address names no server");
+        self.servers.preferred().ok_or_else(nowhere)
     }
 
-    /// How long connecting may take.
+    /// How long connecting to a server may take.
     pub(crate) fn connect_max(&self) -> Duration {
         self.connect_max
     }
 
-    /// A session as the server makes it.
+    /// A session as the server makes it, with the first of the servers that accepts writes and was not left
+    /// behind by a failover.
     pub(crate) async fn connect_plain(&self) -> Result<Session, Failed> {
-        let what = "connect to the database";
-        let connection = timeout(self.connect_max, relay::connect(&self.options)).await;
-        let connection = connection.map_err(|_| Failed::slow(what))?;
-        let connection = connection.map_err(|error| Failed::sql(what, error))?;
-        Ok(Session::new(connection, self.connect_max))
+        let mut telling = Failed::read_only(CONNECT);
+        for index in self.servers.order() {
+            let failed = match self.ask(index).await {
+                Ok((session, origin)) => match self.servers.admit(origin) {
+                    Ok(()) => {
+                        self.servers.prefer(index);
+                        return Ok(session);
+                    }
+                    Err(error) => error.into(),
+                },
+                Err(failed) => failed,
+            };
+            if telling.is_read_only() {
+                telling = failed;
+            }
+        }
+        Err(telling)
+    }
+
+    /// Where the address names several servers: asks all of them, so that the next session is with the one
+    /// on the newest timeline. Two may accept writes when one was left behind.
+    pub(crate) async fn look_around(&self) {
+        if self.servers.count() < 2 {
+            return;
+        }
+        let mut asked = JoinSet::new();
+        for index in self.servers.order() {
+            let connector = self.clone();
+            asked.spawn(async move { (index, connector.ask(index).await.map(|(_, origin)| origin)) });
+        }
+        let (mut found, mut end) = (Vec::new(), Instant::now() + self.connect_max);
+        while let Ok(Some(answer)) = timeout_at(end, asked.join_next()).await {
+            if let Ok((index, Ok(origin))) = answer {
+                found.push((index, origin));
+                end = end.min(Instant::now() + OTHERS_MAX);
+            }
+        }
+        if found.len() > 1 {
+            tracing::warn!(
+                servers = found.len(),
+                "several servers of the address accept writes, the newest is used: stop the others"
+            );
+        }
+        found.sort_by_key(|(index, _)| *index);
+        self.servers.prefer_newest(&found);
+    }
+
+    /// A session with one server that accepts writes, and which database that is.
+    async fn ask(&self, index: usize) -> Result<(Session, Option<Origin>), Failed> {
+        let Some(options) = self.servers.get(index) else { return Err(Failed::read_only(CONNECT)) };
+        let connection = timeout(self.connect_max, relay::connect(options)).await;
+        let connection = connection.map_err(|_| Failed::slow(CONNECT))?;
+        let connection = connection.map_err(|error| Failed::sql(CONNECT, error))?;
+        let mut session = Session::new(connection, self.connect_max);
+        let origin = origin(&mut session).await?;
+        Ok((session, origin))
+    }
+
+    /// Whether a session is there, and with a server that may still be used.
+    pub(crate) async fn verify(&self, session: &mut Session) -> Result<(), Failed> {
+        let origin = origin(session).await?;
+        Ok(self.servers.admit(origin)?)
+    }
+
+    /// The same for the answer to [`ORIGIN`].
+    pub(crate) fn admit(&self, answer: Result<PgRow, sqlx::Error>) -> Result<(), Failed> {
+        match answer {
+            Ok(row) => Ok(self.servers.admit(Origin::read(&row)?)?),
+            Err(error) if !breaks(&error) => Ok(()),
+            Err(error) => Err(Failed::sql(CONNECT, error)),
+        }
     }
 
     /// A session that is ready for the statements of this store.
@@ -80,6 +147,15 @@ impl Connector {
         session.script("make a session ready", sqlx::AssertSqlSafe(script)).await?;
         session.answer_max = self.statement_max + GRACE;
         Ok(session)
+    }
+}
+
+/// Servers of other makes may not tell it.
+async fn origin(session: &mut Session) -> Result<Option<Origin>, Failed> {
+    match session.plain_row("ask the server which it is", ORIGIN, |row| Ok(Origin::read(row))).await {
+        Ok(origin) => origin,
+        Err(_) if !session.is_broken => Ok(None),
+        Err(failed) => Err(failed),
     }
 }
 

@@ -19,9 +19,14 @@ enum Cause {
     Slow,
     /// The connection died, or was given up, while it committed: the transaction may have happened.
     InCommit(Box<Cause>),
+    /// The server is a standby, or accepts no writes for another reason.
+    ReadOnly,
     /// Already in the words of the port.
     Told(StoreError),
 }
+
+/// What a server calls an attempt to write where nothing can be written.
+const READ_ONLY: &str = "25006";
 
 impl Failed {
     pub(crate) fn sql(what: &'static str, error: sqlx::Error) -> Self {
@@ -32,11 +37,15 @@ impl Failed {
         Failed { what, cause: Cause::Slow }
     }
 
+    pub(crate) fn read_only(what: &'static str) -> Self {
+        Failed { what, cause: Cause::ReadOnly }
+    }
+
     /// The same failure, of a COMMIT.
     pub(crate) fn in_commit(self) -> Self {
         let refused = match &self.cause {
             Cause::Sql(error) => database(error).is_some_and(is_refusal),
-            Cause::Slow | Cause::InCommit(_) | Cause::Told(_) => false,
+            Cause::Slow | Cause::InCommit(_) | Cause::ReadOnly | Cause::Told(_) => false,
         };
         if refused {
             return self;
@@ -48,7 +57,7 @@ impl Failed {
     pub(crate) fn breaks_connection(&self) -> bool {
         match &self.cause {
             Cause::Sql(error) => breaks(error),
-            Cause::Slow | Cause::InCommit(_) => true,
+            Cause::Slow | Cause::InCommit(_) | Cause::ReadOnly => true,
             Cause::Told(_) => false,
         }
     }
@@ -63,6 +72,11 @@ impl Failed {
         self.code() == Some("55P03")
     }
 
+    /// Whether nothing can be written there.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.code() == Some(READ_ONLY)
+    }
+
     /// Whether there is no partition for a row.
     pub(crate) fn lacks_partition(&self) -> bool {
         let Cause::Sql(error) = &self.cause else { return false };
@@ -73,6 +87,7 @@ impl Failed {
     fn code(&self) -> Option<&str> {
         match &self.cause {
             Cause::Sql(error) => database(error).map(PgDatabaseError::code),
+            Cause::ReadOnly => Some(READ_ONLY),
             Cause::Slow | Cause::InCommit(_) | Cause::Told(_) => None,
         }
     }
@@ -109,8 +124,12 @@ impl Failed {
                 let unknown = StoreError::new(ErrorKind::Unknown, text);
                 match *cause {
                     Cause::Sql(error) => unknown.caused_by(error),
-                    Cause::Slow | Cause::InCommit(_) | Cause::Told(_) => unknown,
+                    Cause::Slow | Cause::InCommit(_) | Cause::ReadOnly | Cause::Told(_) => unknown,
                 }
+            }
+            Cause::ReadOnly => {
+                let text = format!("{text}: the server is a standby, or accepts no writes");
+                StoreError::new(ErrorKind::Unavailable, text)
             }
             Cause::Told(error) => error,
         }
@@ -152,7 +171,7 @@ fn is_refusal(error: &PgDatabaseError) -> bool {
 pub(crate) fn breaks(error: &sqlx::Error) -> bool {
     match database(error) {
         // A server that became a standby refuses to write; another one may take its place.
-        Some(error) => !is_refusal(error) || error.code() == "25006",
+        Some(error) => !is_refusal(error) || error.code() == READ_ONLY,
         None => !matches!(
             error,
             sqlx::Error::ColumnDecode { .. }

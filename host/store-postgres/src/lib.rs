@@ -34,6 +34,7 @@ mod result;
 mod retention;
 mod schema;
 mod sealed;
+mod servers;
 mod settings;
 mod state;
 mod store;

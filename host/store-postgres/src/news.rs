@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 use crate::error::Failed;
 use crate::owner;
 use crate::readers::read;
+use crate::servers::ORIGIN;
 use crate::writer::Shared;
 
 /// Between two looks whether the connection that listens is alive, and how long it may take to answer.
@@ -173,17 +174,21 @@ pub(crate) async fn listen(shared: Arc<Shared>, engine: String, channel: String)
 /// A connection of the driver's own kind, since only that one hands out what it hears.
 async fn connect(shared: &Shared, channel: &str) -> Result<PgListener, StoreError> {
     let what = "listen for news of other engines";
+    let options = shared.connector.options()?;
     let connected = async {
         let pool = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
-        let pool = pool.connect_with(shared.connector.options()).await?;
+        let pool = pool.connect_with(options).await?;
         let mut listener = PgListener::connect_with(&pool).await?;
         // A connection that was made anew unnoticed would hide that something was missed.
         listener.eager_reconnect(false);
         listener.listen(channel).await?;
-        Ok(listener)
+        let origin = sqlx::raw_sql(ORIGIN).fetch_one(&mut listener).await;
+        Ok((listener, origin))
     };
     let connected = timeout(shared.connector.connect_max(), connected).await.map_err(|_| Failed::slow(what));
-    connected?.map_err(|error| Failed::sql(what, error).told())
+    let (listener, origin) = connected?.map_err(|error| Failed::sql(what, error))?;
+    shared.connector.admit(origin)?;
+    Ok(listener)
 }
 
 /// Until the connection is gone.
@@ -200,9 +205,9 @@ async fn listen_on(listener: &mut PgListener, shared: &Shared, engine: &str) -> 
             Ok(Ok(None)) => return Ok(()),
             Ok(Err(error)) => return Err(Failed::sql(what, error).told()),
             Err(_) => {
-                let alive = sqlx::Executor::execute(&mut *listener, "SELECT 1");
-                let alive = timeout(ANSWER_MAX, alive).await.map_err(|_| Failed::slow(what))?;
-                alive.map_err(|error| Failed::sql(what, error).told())?;
+                let origin = sqlx::raw_sql(ORIGIN).fetch_one(&mut *listener);
+                let origin = timeout(ANSWER_MAX, origin).await.map_err(|_| Failed::slow(what))?;
+                shared.connector.admit(origin)?;
             }
         }
     }

@@ -107,17 +107,16 @@ pub(crate) struct Opened {
     pub(crate) shared: Arc<Shared>,
     pub(crate) tenure: Tenures,
     pub(crate) writer: Writer,
-    pub(crate) notes: Vec<String>,
 }
 
 pub(crate) async fn open(settings: &PostgresSettings) -> Result<Opened, OpenError> {
     settings.check()?;
     let connector = Connector::new(settings).map_err(|source| OpenError::Address { source })?;
     let place = connector.place();
+    connector.look_around().await;
     let mut session = connector.connect_plain().await.map_err(|failed| classify(failed, &place))?;
     check_server(&mut session, &place).await?;
     check_sessions(&connector, &mut session, &place).await?;
-    let notes = notes(&mut session).await.map_err(|failed| classify(failed, &place))?;
     session.close().await;
     let mut session = connector.connect().await.map_err(|failed| classify(failed, &place))?;
     prepare(&mut session, &place).await?;
@@ -128,6 +127,7 @@ pub(crate) async fn open(settings: &PostgresSettings) -> Result<Opened, OpenErro
         days: crate::day::Days::default(),
         housekeeping: crate::maintenance::Housekeeping::default(),
         told: crate::news::Told::default(),
+        notes: std::sync::Mutex::default(),
     });
     let mut writer = Writer::new(Arc::clone(&shared), &settings.engine, settings.takeover_max);
     match writer.connect().await {
@@ -138,7 +138,7 @@ pub(crate) async fn open(settings: &PostgresSettings) -> Result<Opened, OpenErro
         Err(failed) => return Err(classify(failed, &place)),
     }
     let tenure = Tenures::new(Arc::clone(&shared), &settings.engine, settings.takeover_max);
-    Ok(Opened { shared, tenure, writer, notes })
+    Ok(Opened { shared, tenure, writer })
 }
 
 const SERVER: &str = "SELECT current_setting('server_version_num')::int4, current_setting('server_version'),
@@ -189,19 +189,26 @@ async fn check_sessions(connector: &Connector, first: &mut Session, place: &str)
     Ok(())
 }
 
-const STANDBYS: &str = "SELECT current_setting('synchronous_standby_names'), current_setting('fsync')";
+const STANDBYS: &str = "SELECT current_setting('synchronous_standby_names'), current_setting('fsync'),
+    current_setting('synchronous_commit')";
 
 /// What an operator should know, though it works.
-async fn notes(session: &mut Session) -> Result<Vec<String>, Failed> {
+pub(crate) async fn notes(session: &mut Session) -> Result<Vec<String>, Failed> {
     let settings = session.plain_row("ask for the server's settings", STANDBYS, |row| {
-        Ok((value::<String>(row, 0)?, value::<String>(row, 1)?))
+        Ok((value::<String>(row, 0)?, value::<String>(row, 1)?, value::<String>(row, 2)?))
     });
-    let (standbys, fsync) = settings.await?;
+    let (standbys, fsync, commit) = settings.await?;
     let mut notes = Vec::new();
     if standbys.is_empty() {
         notes.push(
             "the database has no synchronous standby: after a failover messages that were acknowledged may be \
             missing"
+                .to_owned(),
+        );
+    } else if commit == "local" {
+        notes.push(
+            "the database runs with `synchronous_commit = local`, which waits for no standby: after a failover \
+            messages that were acknowledged may be missing"
                 .to_owned(),
         );
     }

@@ -13,9 +13,16 @@ use crate::query::Session;
 /// A few sessions, used by one reader at a time each.
 pub(crate) struct Readers {
     connector: Connector,
-    idle: Mutex<Vec<Session>>,
+    idle: Mutex<Idle>,
     permits: Semaphore,
     wait_max: std::time::Duration,
+}
+
+#[derive(Default)]
+struct Idle {
+    sessions: Vec<Session>,
+    /// How often all of them were let go of. One that was used meanwhile goes, too: perhaps with another server.
+    forgotten: u64,
 }
 
 /// A session that is being used. It is kept only if it is handed back with [`Readers::keep`].
@@ -23,6 +30,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) session: Session,
     /// It was used before, and the server may have gone since.
     pub(crate) is_used: bool,
+    /// How often sessions had been let go of when it was taken.
+    forgotten: u64,
     _permit: SemaphorePermit<'a>,
 }
 
@@ -36,13 +45,16 @@ impl Readers {
         let busy = |_| StoreError::new(ErrorKind::Unavailable, "all connections for reading are busy");
         let permit = timeout(self.wait_max, self.permits.acquire()).await.map_err(busy)?;
         let permit = permit.map_err(|_| closed())?;
-        let idle = self.idle().pop();
+        let (idle, forgotten) = {
+            let mut idle = self.idle();
+            (idle.sessions.pop(), idle.forgotten)
+        };
         let is_used = idle.is_some();
         let session = match idle {
             Some(session) => session,
             None => self.connector.connect().await?,
         };
-        Ok(Reader { session, is_used, _permit: permit })
+        Ok(Reader { session, is_used, forgotten, _permit: permit })
     }
 
     /// Whether to read again after this failure: an old session broke, perhaps only because the server began
@@ -57,13 +69,18 @@ impl Readers {
         if reader.session.is_broken {
             self.forget();
         } else if !self.permits.is_closed() {
-            self.idle().push(reader.session);
+            let mut idle = self.idle();
+            if idle.forgotten == reader.forgotten {
+                idle.sessions.push(reader.session);
+            }
         }
     }
 
     /// Lets go of the sessions that nobody uses.
     pub(crate) fn forget(&self) {
-        self.idle().clear();
+        let mut idle = self.idle();
+        idle.sessions.clear();
+        idle.forgotten += 1;
     }
 
     /// Lets no more reader in.
@@ -72,7 +89,7 @@ impl Readers {
         self.forget();
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<Session>> {
+    fn idle(&self) -> MutexGuard<'_, Idle> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

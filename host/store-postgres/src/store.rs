@@ -1,7 +1,7 @@
 //! The store: who does what for each method of the port.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -31,7 +31,6 @@ pub struct PostgresStore {
     writer: Mutex<Writer>,
     tenure: Tenures,
     removal: Mutex<Option<Removal>>,
-    notes: Vec<String>,
 }
 
 impl PostgresStore {
@@ -43,13 +42,7 @@ impl PostgresStore {
             writer: Mutex::new(opened.writer),
             tenure: opened.tenure,
             removal: Mutex::default(),
-            notes: opened.notes,
         })
-    }
-
-    /// What an operator should know of this database, a sentence each.
-    pub fn notes(&self) -> &[String] {
-        &self.notes
     }
 
     /// The periods messages are stored in.
@@ -255,6 +248,11 @@ impl Store for PostgresStore {
         let maintained = housekeeping.run(&mut reader.session, days).await;
         readers.keep(reader);
         Ok(maintained?)
+    }
+
+    /// As the server told when the session that writes was begun.
+    fn notes(&self) -> Vec<String> {
+        self.shared.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn close(&self) -> Result<(), StoreError> {

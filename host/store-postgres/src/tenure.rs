@@ -181,7 +181,7 @@ impl Inner {
     async fn look(&self) {
         let mut held = self.held.lock().await;
         let Some(mut session) = held.session.take() else { return self.lose(&mut held) };
-        match session.script("look whether the lock is held", "SELECT 1").await {
+        match self.shared.connector.verify(&mut session).await {
             Ok(()) => held.session = Some(session),
             Err(failed) => {
                 tracing::warn!(error = %failed.told(), "the session that owns groups is gone");

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use portway_model::GroupId;
@@ -23,7 +23,7 @@ use crate::partition::{self, Patience};
 use crate::query::{Session, value};
 use crate::readers::Readers;
 use crate::transaction::{Stored, Turn, Writing, begin};
-use crate::{destination, owner, register, term};
+use crate::{destination, open, owner, register, term};
 
 /// Times a transaction is made again because of others.
 pub(crate) const TRIES_MAX: u32 = 8;
@@ -37,6 +37,7 @@ pub(crate) struct Shared {
     pub(crate) days: Days,
     pub(crate) housekeeping: Housekeeping,
     pub(crate) told: Told,
+    pub(crate) notes: Mutex<Vec<String>>,
 }
 
 /// The writing side of a store.
@@ -51,6 +52,8 @@ pub(crate) struct Writer {
     /// The process in the server that served the last session.
     pid: Option<i32>,
     known: Known,
+    /// A session of it was made ready before.
+    is_begun: bool,
     is_closed: bool,
     pub(crate) passes: Passes,
 }
@@ -88,6 +91,7 @@ impl Writer {
             session: None,
             pid: None,
             known: Known::default(),
+            is_begun: false,
             is_closed: false,
             passes: Passes::default(),
         }
@@ -107,15 +111,30 @@ impl Writer {
     /// Begins a new session and forgets what was known in the one before.
     pub(crate) async fn connect(&mut self) -> Result<Session, Failed> {
         let shared = Arc::clone(&self.shared);
+        shared.connector.look_around().await;
         shared.readers.forget();
         shared.days.forget();
         shared.housekeeping.forget();
         let mut session = shared.connector.connect().await?;
         self.pid = Some(become_writer(&mut session, &self.engine, self.pid, self.takeover_max).await?);
         self.known = Known::read(&mut session).await?;
+        self.note(open::notes(&mut session).await?);
         let today = partition::today(&mut session).await?;
         shared.days.load(&mut session, today).await?;
+        self.is_begun = true;
         Ok(session)
+    }
+
+    /// After a failover there may be something else to know. What is known at the start is told by whoever
+    /// opens the store.
+    fn note(&self, notes: Vec<String>) {
+        let mut known = self.shared.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_begun {
+            for note in notes.iter().filter(|note| !known.contains(note)) {
+                tracing::warn!("{note}");
+            }
+        }
+        *known = notes;
     }
 
     pub(crate) fn keep(&mut self, session: Session) {
@@ -260,11 +279,29 @@ impl Writer {
             None => Ok(None),
             // No batch was ever written.
             Some(outcome) if outcome.is_empty() => Ok(None),
-            Some(outcome) => match mark::decode(&outcome) {
+            Some(outcome) => match self.confirm().await.map(|()| mark::decode(&outcome))? {
                 Some(outcome) => Ok(Some(outcome)),
                 None => Err(damaged("the last transaction cannot be read")),
             },
         }
+    }
+
+    /// What can be read was committed. Whether a standby has it is not known, if whoever waited for that was
+    /// ended; but it has it once it has confirmed what is committed later.
+    async fn confirm(&mut self) -> Result<(), Failed> {
+        let what = "wait until the last transaction is safe";
+        let mut session = self.begin(what, Turn::Beside(Durability::Strict)).await?;
+        let confirmed = async {
+            session.execute(what, sqlx::query(FLUSH).bind(&self.engine)).await?;
+            // Whether this one happens says nothing of that one.
+            session.script(what, "COMMIT").await
+        };
+        let confirmed = confirmed.await;
+        if confirmed.is_err() {
+            session.roll_back().await;
+        }
+        self.keep(session);
+        confirmed
     }
 
     /// Flushes and lets go of the name.

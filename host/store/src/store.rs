@@ -205,6 +205,11 @@ pub trait Store: Send + Sync + 'static {
     /// Housekeeping between writes: checkpoints, free space. `free_wait` is how long it may take.
     async fn maintain(&self, free_wait: Duration) -> Result<Maintenance, StoreError>;
 
+    /// What an operator should know of the store, though it works: a sentence each.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Flushes, gives back what the engine owns and lets go. Nothing is called afterwards.
     async fn close(&self) -> Result<(), StoreError>;
 }

@@ -34,6 +34,8 @@ pub struct ClusterSettings {
     pub access: Option<String>,
     /// What is on a small file system of its own, which needs root.
     pub small: Option<Small>,
+    /// Is no copy of what all others are copies of, so that it has a number of its own.
+    pub is_distinct: bool,
     /// More lines of `postgresql.conf`.
     pub lines: Vec<String>,
 }
@@ -70,26 +72,53 @@ impl Cluster {
     pub fn start(programs: &Programs, settings: &ClusterSettings) -> Result<Cluster> {
         let account = Account::choose()?;
         remove_leftovers(programs, &account);
+        let mut cluster = Cluster::with_data(programs, account, |account, programs, data| {
+            match settings.is_distinct {
+                true => programs.make_new_data(account, data)?,
+                false => programs.make_data(account, data)?,
+            }
+            configure(account, data, settings)
+        })?;
+        if let Some(small) = settings.small {
+            cluster.put_on_small_disk(small)?;
+        }
+        cluster.begin()
+    }
+
+    /// Another one of the same kind, with other data.
+    pub(crate) fn beside(
+        &self,
+        make_data: impl FnOnce(&Account, &Programs, &Path) -> Result<()>,
+    ) -> Result<Cluster> {
+        Cluster::with_data(&self.programs, self.account, make_data)?.begin()
+    }
+
+    fn with_data(
+        programs: &Programs,
+        account: Account,
+        make_data: impl FnOnce(&Account, &Programs, &Path) -> Result<()>,
+    ) -> Result<Cluster> {
         let prefix = format!("{PREFIX}{}-", std::process::id());
         let own = Permissions::from_mode(0o700);
         let folder = tempfile::Builder::new().prefix(&prefix).permissions(own).tempdir()?;
         account.give(folder.path())?;
-        let mut cluster = Cluster { programs: programs.clone(), account, port: 0, small: None, folder };
-        programs.make_data(&account, &cluster.data())?;
+        let cluster = Cluster { programs: programs.clone(), account, port: 0, small: None, folder };
+        make_data(&account, programs, &cluster.data())?;
         fs::set_permissions(cluster.data(), Permissions::from_mode(0o700))?;
-        if let Some(small) = settings.small {
-            cluster.put_on_small_disk(small)?;
-        }
-        cluster.configure(settings)?;
+        Ok(cluster)
+    }
+
+    /// Starts it for the first time, on a port that is free.
+    fn begin(mut self) -> Result<Cluster> {
         for _ in 1..TRIES {
-            cluster.port = free_port()?;
-            if cluster.start_again().is_ok() {
-                return Ok(cluster);
+            self.port = free_port()?;
+            if self.start_again().is_ok() {
+                return Ok(self);
             }
         }
-        cluster.port = free_port()?;
-        cluster.start_again()?;
-        Ok(cluster)
+        self.port = free_port()?;
+        self.start_again()?;
+        Ok(self)
     }
 
     /// Where it listens on the loopback interface.
@@ -198,7 +227,7 @@ impl Cluster {
         self.folder.path().join("data")
     }
 
-    fn pg_ctl(&self) -> std::process::Command {
+    pub(crate) fn pg_ctl(&self) -> std::process::Command {
         let mut command = self.account.command(&self.programs.path("pg_ctl"));
         command.arg("-D").arg(self.data());
         command
@@ -206,32 +235,6 @@ impl Cluster {
 
     fn stop(&self, mode: &str) -> Result<()> {
         run(self.pg_ctl().args(["-m", mode, "-w", "-t", "60", "stop"])).map(drop)
-    }
-
-    fn configure(&self, settings: &ClusterSettings) -> Result<()> {
-        let mut lines = settings.lines.clone();
-        lines.push("logging_collector = off".into());
-        if !settings.flushes {
-            lines.extend(["fsync = off", "full_page_writes = off"].map(str::to_owned));
-        }
-        if let Some(ServerCertificate { certificate, key }) = &settings.certificate {
-            self.write("server.crt", certificate)?;
-            self.write("server.key", key)?;
-            lines.push("ssl = on".into());
-        }
-        if let Some(access) = &settings.access {
-            self.write("pg_hba.conf", access)?;
-        }
-        let path = self.data().join("postgresql.conf");
-        let mut file = fs::OpenOptions::new().append(true).open(&path)?;
-        writeln!(file, "{}", lines.join("\n")).with_context(|| format!("cannot write `{}`", path.display()))
-    }
-
-    fn write(&self, name: &str, text: &str) -> Result<()> {
-        let path = self.data().join(name);
-        fs::write(&path, format!("{text}\n"))?;
-        fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-        self.account.give(&path)
     }
 }
 
@@ -247,7 +250,35 @@ fn move_folder(from: &Path, to: &Path) -> Result<()> {
     run(std::process::Command::new("mv").arg(from).arg(to)).map(drop)
 }
 
-fn free_port() -> Result<u16> {
+/// What is special about it goes into its files.
+fn configure(account: &Account, data: &Path, settings: &ClusterSettings) -> Result<()> {
+    let mut lines = settings.lines.clone();
+    lines.push("logging_collector = off".into());
+    if !settings.flushes {
+        // Images of whole pages stay: a server that does not end soon enough is killed, in the middle of a page.
+        lines.push("fsync = off".into());
+    }
+    if let Some(ServerCertificate { certificate, key }) = &settings.certificate {
+        write(account, data, "server.crt", certificate)?;
+        write(account, data, "server.key", key)?;
+        lines.push("ssl = on".into());
+    }
+    if let Some(access) = &settings.access {
+        write(account, data, "pg_hba.conf", access)?;
+    }
+    let path = data.join("postgresql.conf");
+    let mut file = fs::OpenOptions::new().append(true).open(&path)?;
+    writeln!(file, "{}", lines.join("\n")).with_context(|| format!("cannot write `{}`", path.display()))
+}
+
+fn write(account: &Account, data: &Path, name: &str, text: &str) -> Result<()> {
+    let path = data.join(name);
+    fs::write(&path, format!("{text}\n"))?;
+    fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+    account.give(&path)
+}
+
+pub(crate) fn free_port() -> Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 

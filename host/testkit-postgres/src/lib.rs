@@ -8,8 +8,11 @@ mod account;
 mod cluster;
 mod disk;
 mod files;
+mod pooler;
 mod programs;
+mod standby;
 
 pub use cluster::{Cluster, ClusterSettings, ServerCertificate, Small};
 pub use disk::SmallDisk;
+pub use pooler::{Lending, Pooler};
 pub use programs::Programs;

@@ -93,6 +93,14 @@ impl Programs {
         Ok(Programs { folder, major })
     }
 
+    /// A new, empty data folder, with a number that no other has.
+    pub(crate) fn make_new_data(&self, account: &Account, target: &Path) -> Result<()> {
+        let options = ["--auth=trust", "--no-sync", "--no-instructions", "--username=postgres"];
+        let encoding = ["--encoding=UTF8", "--locale=C"];
+        let mut initdb = account.command(&self.path("initdb"));
+        run(initdb.arg("-D").arg(target).args(options).args(encoding)).map(drop)
+    }
+
     /// A new, empty data folder. What it is copied from is made once for each version.
     pub(crate) fn make_data(&self, account: &Account, target: &Path) -> Result<()> {
         let folder = build_folder()?.join("postgres");
@@ -107,9 +115,7 @@ impl Programs {
             let made = tempfile::Builder::new().prefix("portway-initdb-").tempdir()?;
             account.give(made.path())?;
             let data = made.path().join("data");
-            let options = ["--auth=trust", "--no-sync", "--no-instructions", "--username=postgres"];
-            let encoding = ["--encoding=UTF8", "--locale=C"];
-            run(account.command(&self.path("initdb")).arg("-D").arg(&data).args(options).args(encoding))?;
+            self.make_new_data(account, &data)?;
             if template.exists() {
                 fs::remove_dir_all(&template)?;
             }

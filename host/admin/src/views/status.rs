@@ -155,6 +155,9 @@ pub struct Store {
     pub log_bytes: u64,
     /// Messages removed because they were old enough.
     pub pruned: u64,
+    /// What an operator should know of it, though it works.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// Limits in use.

@@ -148,6 +148,7 @@ impl Control for Engine {
                 free_bytes: Some(1),
                 log_bytes: 2,
                 pruned: 3,
+                notes: Vec::new(),
             },
             retention: views::RetentionCounts { changing: 1, unconfirmed: 2, clock_off_s: 3 },
             memory: views::Memory { resident_bytes: None, waiting: 3, body_bytes: 9, runs: 0 },

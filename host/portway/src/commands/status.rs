@@ -115,6 +115,9 @@ fn show_engine(text: &mut String, status: &Status) {
     let resident = memory.resident_bytes.map(show::bytes).unwrap_or_else(|| "unknown".to_owned());
     let _ =
         writeln!(text, "store {}: log {}{free}; memory {resident}", store.path, show::bytes(store.log_bytes));
+    for note in &store.notes {
+        let _ = writeln!(text, "  {note}");
+    }
     if let Some(traces) = &status.traces {
         let _ = write!(text, "traces: {} spans sent", show::number(traces.sent));
         for lost in &traces.lost {

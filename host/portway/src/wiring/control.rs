@@ -252,6 +252,7 @@ impl Control for EngineControl {
                 free_bytes: engine.intake.free_bytes,
                 log_bytes: engine.intake.log_bytes,
                 pruned: engine.intake.pruned,
+                notes: self.store.notes(),
             },
             retention: picture::retention(&engine.retention),
             memory: picture::memory(&engine.memory),

@@ -68,11 +68,32 @@ fn engine_name(folder: &Path) -> String {
 /// Where it is, for people: never with a password.
 pub fn place(project: &Project) -> String {
     let Some(url) = &project.store.url else { return project.store.path.as_path().display().to_string() };
-    match url::Url::parse(url.reveal()) {
-        Ok(url) => {
-            let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-            format!("postgres://{}{port}{}", url.host_str().unwrap_or_default(), url.path())
+    place_of(url.reveal())
+}
+
+/// The servers and the database of an address. Several servers are no URL, so they are not read as one.
+fn place_of(url: &str) -> String {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let servers = authority.rsplit_once('@').map_or(authority, |(_, servers)| servers);
+    let database = path.split('?').next().unwrap_or_default();
+    format!("postgres://{servers}{database}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_names_servers_and_database_and_no_password() {
+        for (url, place) in [
+            ("postgres://ann:se@cret@db:5433/x?sslmode=require", "postgres://db:5433/x"),
+            ("postgres://ann:secret@h1:5433,h2/x?target_session_attrs=read-write", "postgres://h1:5433,h2/x"),
+            ("postgres://%2Frun%2Fpostgresql/x", "postgres://%2Frun%2Fpostgresql/x"),
+            ("postgres://db", "postgres://db"),
+            ("nonsense", "postgres://"),
+        ] {
+            assert_eq!(place_of(url), place);
         }
-        Err(_) => "postgres://".to_owned(),
     }
 }

@@ -530,6 +530,7 @@ async fn the_status_page_names_what_needs_a_person() {
             intake CLOSED: the disk is full (full); 12,345 stored, 2 duplicate, 4 not stored (full)
             commits 999: mean 1.23 ms, p99 4.50 ms, busy 12 %, 1 FAILED
             store /p/data/portway.db: log 4.0 MB, 0 B free; memory 60.0 MB
+              the database has a cold
             retention: 2 interfaces waiting for `portway retention confirm`; the clock is 1 d 1 h away from the age of messages
 
             lab: mllp on 127.0.0.1:2575 with TLS, 2 of 100 connections
@@ -587,6 +588,7 @@ fn status() -> views::Status {
             free_bytes: Some(0),
             log_bytes: 4 << 20,
             pruned: 0,
+            notes: vec!["the database has a cold".into()],
         },
         retention: views::RetentionCounts { changing: 0, unconfirmed: 2, clock_off_s: 90_000 },
         memory: views::Memory { resident_bytes: Some(60 << 20), waiting: 3, body_bytes: 9, runs: 0 },

@@ -10,6 +10,9 @@ use anyhow::{Context, Result};
 
 const PAGE: &str = "docs/complaints.md";
 
+/// What functions take that a suite runs, each on all stores.
+const CASES: [&str; 2] = ["(harness: &dyn Harness)", "(store: StoreKind)"];
+
 /// What stands at a path.
 enum Found {
     File(String),
@@ -80,13 +83,13 @@ fn of_row(shown_by: &str, look: &impl Fn(&str) -> Found) -> Vec<String> {
 }
 
 /// Whether a file has a test function of this name: with an attribute above it, or, in a suite
-/// of the stores, with its harness.
+/// of the stores, with its harness, or with the kind of store it is run on.
 fn is_test(text: &str, name: &str) -> bool {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let head = format!("fn {name}(");
     let is_head = |line: &&str| line.split_once(&head).is_some_and(|(before, _)| !before.contains("//"));
     let Some(at) = lines.iter().position(is_head) else { return false };
-    let is_case = lines.get(at).is_some_and(|line| line.contains("(harness: &dyn Harness)"));
+    let is_case = lines.get(at).is_some_and(|line| CASES.iter().any(|arguments| line.contains(arguments)));
     let above = lines.iter().take(at).rev();
     let mut marks = above.take_while(|line| line.starts_with("#[") || line.starts_with("//"));
     is_case || marks.any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
@@ -98,7 +101,8 @@ mod tests {
 
     const FILE: &str = "a/tests/it.rs";
     const TEXT: &str = "#[test]\nfn one() {}\n\n#[tokio::test(flavor = \"multi_thread\")]\n/// Two.\nasync fn two() {\n}\n\
-                        fn helper() {}\n// fn gone() is no more\npub async fn three(harness: &dyn Harness) {}\n";
+                        fn helper() {}\n// fn gone() is no more\npub async fn three(harness: &dyn Harness) {}\n\
+                        async fn four(store: StoreKind) {}\n";
 
     fn check(rows: &str) -> Vec<String> {
         let look = |path: &str| match path {
@@ -113,7 +117,7 @@ mod tests {
     fn tests_and_cases_that_exist_are_no_finding() {
         let rows = "| # | complaint | answer | shown by |\n|---|---|---|---|\n\
                     | 1 | x | y | `a/tests/it.rs` `one`, `two`; `a/cases/odd` |\n\
-                    | 2 | x | y | `a/tests/it.rs` `three` |\n";
+                    | 2 | x | y | `a/tests/it.rs` `three`, `four` |\n";
         assert_eq!(check(rows), [""; 0]);
     }
 

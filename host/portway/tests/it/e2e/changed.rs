@@ -3,8 +3,13 @@
 use std::net::{SocketAddr, TcpListener};
 
 use super::peer::Server;
-use super::project::to_file;
+use super::project::{StoreKind, to_file};
 use super::{Peer, Project};
+
+on_both_stores!(
+    what_waits_goes_to_the_new_address_also_when_destinations_change_their_places,
+    a_peer_that_is_away_all_night_is_one_line_in_the_log_and_no_attempt,
+);
 
 fn to_web(address: SocketAddr) -> String {
     format!(
@@ -18,9 +23,8 @@ fn nobody() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_waits_goes_to_the_new_address_also_when_destinations_change_their_places() {
-    let project = Project::new("");
+async fn what_waits_goes_to_the_new_address_also_when_destinations_change_their_places(store: StoreKind) {
+    let project = Project::on(store, "");
     project.mllp("lab", "", &(to_web(nobody()) + &to_file("out", "", "")));
     let mut engine = project.run().await;
     Peer::connect(engine.address("lab").await).await.send_all("PWmoved", 1..=10).await;
@@ -39,20 +43,19 @@ async fn what_waits_goes_to_the_new_address_also_when_destinations_change_their_
     assert_eq!((bodies.len(), engine.destination("lab", "out").await.counts.sent), (10, 0));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_peer_that_is_away_all_night_is_one_line_in_the_log_and_no_attempt() {
+async fn a_peer_that_is_away_all_night_is_one_line_in_the_log_and_no_attempt(store: StoreKind) {
     let port = nobody().port();
     let mllp =
         format!("plugin = \"mllp\"\ngrants.peer = {{ type = \"tcp\", host = \"127.0.0.1\", port = {port} }}");
     let http =
         format!("plugin = \"http\"\ngrants.api = {{ type = \"http\", url = \"http://127.0.0.1:{port}/\" }}");
     for sender in [mllp, http] {
-        away_all_night(&sender).await;
+        away_all_night(store, &sender).await;
     }
 }
 
-async fn away_all_night(sender: &str) {
-    let project = Project::new("");
+async fn away_all_night(store: StoreKind, sender: &str) {
+    let project = Project::on(store, "");
     let retry = "retry = { first_wait = \"10ms\", longest_wait = \"20ms\", attempts = 1 }";
     let destination = format!("[[destination]]\nname = \"ehr\"\n{retry}\n[destination.sender]\n{sender}\n");
     project.mllp("lab", "", &destination);

@@ -4,18 +4,23 @@ use std::fs;
 use std::time::Duration;
 
 use portway_model::MessageId;
-use portway_store::{ListMessages, Store};
-use portway_store_sqlite::{SqliteSettings, SqliteStore};
+use portway_store::ListMessages;
 
-use super::project::to_file;
+use super::project::{StoreKind, to_file};
 use super::{Project, until};
+
+on_both_stores!(
+    a_file_of_300_000_rows_is_stored_row_by_row_once_over_kills,
+    a_file_that_cannot_be_read_goes_aside_and_others_go_on,
+    a_schedule_runs_and_is_skipped_while_a_message_waits,
+);
 
 const ROWS: usize = 300_000;
 /// Kills in the middle of the file.
 const KILLS: usize = 6;
 
-fn project(settings: &str, destinations: &str) -> Project {
-    let project = Project::new("");
+fn project(store: StoreKind, settings: &str, destinations: &str) -> Project {
+    let project = Project::on(store, "");
     for folder in ["in", "done", "failed"] {
         fs::create_dir(project.path().join(folder)).unwrap();
     }
@@ -34,7 +39,7 @@ fn file_names(project: &Project, folder: &str) -> Vec<String> {
 
 /// The bodies of all messages, in the order of their numbers.
 async fn bodies(project: &Project) -> Vec<String> {
-    let store = SqliteStore::open(SqliteSettings::new(project.path().join("data/portway.db"))).await.unwrap();
+    let store = project.open_store().await;
     let mut list = ListMessages { limit: 500, ..ListMessages::default() };
     let mut ids: Vec<MessageId> = Vec::new();
     loop {
@@ -54,10 +59,9 @@ async fn bodies(project: &Project) -> Vec<String> {
     bodies
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_file_of_300_000_rows_is_stored_row_by_row_once_over_kills() {
+async fn a_file_of_300_000_rows_is_stored_row_by_row_once_over_kills(store: StoreKind) {
     let settings = "split = \"csv\", header = \"left-out\", attributes = \"none\", settle = \"0ms\", interval = \"20ms\"";
-    let project = project(settings, "");
+    let project = project(store, settings, "");
     let mut text = String::from("id,note\r\n");
     for row in 0..ROWS {
         text.push_str(&format!("{row},\"row, {row}\"\r\n"));
@@ -82,10 +86,9 @@ async fn a_file_of_300_000_rows_is_stored_row_by_row_once_over_kills() {
     }
 }
 
-#[tokio::test]
-async fn a_file_that_cannot_be_read_goes_aside_and_others_go_on() {
+async fn a_file_that_cannot_be_read_goes_aside_and_others_go_on(store: StoreKind) {
     let settings = "split = \"json-array\", after_failure = \"move\", settle = \"0ms\", interval = \"20ms\"";
-    let project = project(settings, &to_file("out", "", ""));
+    let project = project(store, settings, &to_file("out", "", ""));
     let put = |name: &str, text: &str| {
         project.write(name, text);
         fs::rename(project.path().join(name), project.path().join("in").join(name)).unwrap();
@@ -106,9 +109,11 @@ async fn a_file_that_cannot_be_read_goes_aside_and_others_go_on() {
     assert_eq!(out, "{\"id\":1}\n{\"id\":2}\n{\"id\":3}\n");
 }
 
+/// About the folder: it stores a message, as others here do on both stores.
 #[tokio::test]
 async fn a_folder_that_is_gone_is_said_and_found_again() {
-    let project = project("settle = \"0ms\", interval = \"20ms\"", &to_file("out", "", ""));
+    let project =
+        project(StoreKind::Sqlite, "settle = \"0ms\", interval = \"20ms\"", &to_file("out", "", ""));
     let mut engine = project.run().await;
     let inbox = project.path().join("in");
     fs::rename(&inbox, project.path().join("away")).unwrap();
@@ -121,9 +126,8 @@ async fn a_folder_that_is_gone_is_said_and_found_again() {
     engine.sent("files", "out", 1).await;
 }
 
-#[tokio::test]
-async fn a_schedule_runs_and_is_skipped_while_a_message_waits() {
-    let project = Project::new("");
+async fn a_schedule_runs_and_is_skipped_while_a_message_waits(store: StoreKind) {
+    let project = Project::on(store, "");
     let destination =
         to_file("out", "retry = { attempts = 0, first_wait = \"1h\", longest_wait = \"1h\" }", "");
     project.interface(

@@ -4,8 +4,14 @@
 use portway_admin::views::{Destination, DestinationState, Status};
 
 use super::process::find;
-use super::project::{hostile_plugins, to_file};
+use super::project::{StoreKind, hostile_plugins, to_file};
 use super::{Engine, Peer, Project, message};
+
+on_both_stores!(
+    a_hostile_transform_costs_its_destination_and_nothing_else,
+    a_hostile_sender_costs_its_destination_and_nothing_else,
+    a_stopped_destination_is_resumed_and_a_better_plugin_delivers_what_waited,
+);
 
 /// Messages before and behind the one that provokes.
 const BEFORE: u64 = 5;
@@ -117,8 +123,7 @@ async fn check_reasons(project: &Project, deeds: &[(&str, End)]) {
     }
 }
 
-#[tokio::test]
-async fn a_hostile_transform_costs_its_destination_and_nothing_else() {
+async fn a_hostile_transform_costs_its_destination_and_nothing_else(store: StoreKind) {
     let deeds = [
         ("endless-loop", End::Stops),
         ("endless-service-calls", End::Stops),
@@ -136,7 +141,7 @@ async fn a_hostile_transform_costs_its_destination_and_nothing_else() {
         ("portway-attribute", End::Counted),
         ("several-outputs", End::Quarantined("2 outputs")),
     ];
-    let project = Project::new(&format!("{}{LIMITS}", hostile_plugins()));
+    let project = Project::on(store, &format!("{}{LIMITS}", hostile_plugins()));
     let destinations: String =
         deeds.iter().map(|(deed, _)| to_file(deed, strict(), &transform(deed))).collect();
     project.mllp("bad", "", &destinations);
@@ -155,8 +160,7 @@ async fn a_hostile_transform_costs_its_destination_and_nothing_else() {
     assert_eq!(project.delivered("trap").len() as u64, ALL - 1);
 }
 
-#[tokio::test]
-async fn a_hostile_sender_costs_its_destination_and_nothing_else() {
+async fn a_hostile_sender_costs_its_destination_and_nothing_else(store: StoreKind) {
     let deeds = [
         ("endless-loop", End::Stops),
         ("endless-service-calls", End::Stops),
@@ -172,7 +176,7 @@ async fn a_hostile_sender_costs_its_destination_and_nothing_else() {
         ("index-going-back", End::Counted),
         ("huge-verdict", End::Counted),
     ];
-    let project = Project::new(&format!("{}{LIMITS}", hostile_plugins()));
+    let project = Project::on(store, &format!("{}{LIMITS}", hostile_plugins()));
     let destinations: String = deeds.iter().map(|(deed, _)| sender(deed)).collect();
     project.mllp("bad", "", &destinations);
     project.mllp("good", "", &to_file("good", "", ""));
@@ -183,9 +187,8 @@ async fn a_hostile_sender_costs_its_destination_and_nothing_else() {
     check_reasons(&project, &deeds).await;
 }
 
-#[tokio::test]
-async fn a_stopped_destination_is_resumed_and_a_better_plugin_delivers_what_waited() {
-    let project = Project::new(&format!("{}{LIMITS}", hostile_plugins()));
+async fn a_stopped_destination_is_resumed_and_a_better_plugin_delivers_what_waited(store: StoreKind) {
+    let project = Project::on(store, &format!("{}{LIMITS}", hostile_plugins()));
     let destinations = |deed| to_file("out", strict(), &transform(deed));
     project.mllp("bad", "", &destinations("endless-loop"));
     project.mllp("good", "", &to_file("good", "", ""));

@@ -1,11 +1,36 @@
 //! The real program on real projects, driven as its users drive it: over sockets, signals and
 //! the command line.
+//!
+//! What is about messages and what becomes of them is tested on both stores, each function that takes a
+//! [`project::StoreKind`] by way of `on_both_stores!`. The others store in a file: what is refused before a
+//! store is opened, what is about peers, plugins and service managers, `portway dev`, whose store is
+//! temporary, and what is about the file itself.
+
+/// A test of each function on each store: `NAME::on_sqlite` and `NAME::on_postgres`.
+macro_rules! on_both_stores {
+    ($($name:ident),+ $(,)?) => {$(
+        mod $name {
+            use crate::e2e::project::StoreKind;
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn on_sqlite() {
+                super::$name(StoreKind::Sqlite).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn on_postgres() {
+                super::$name(StoreKind::Postgres).await;
+            }
+        }
+    )+};
+}
 
 mod changed;
 mod dev;
 mod developing;
 mod disk;
 mod disk_of_database;
+mod failover;
 mod files;
 mod guides;
 mod hostile;

@@ -3,8 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::peer::Server;
-use super::project::to_file;
+use super::project::{StoreKind, to_file};
 use super::{Peer, Project, until};
+
+on_both_stores!(
+    kills_under_load_send_nothing_twice_and_lose_nothing_silently,
+    a_request_without_an_answer_is_in_doubt_and_one_that_was_refused_goes_again,
+);
 
 const ONCE: &str = "guarantee = \"at-most-once\"\nretry = { first_wait = \"20ms\", longest_wait = \"50ms\" }";
 
@@ -24,10 +29,9 @@ fn times(server: &Server) -> BTreeMap<Vec<u8>, usize> {
     times
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn kills_under_load_send_nothing_twice_and_lose_nothing_silently() {
+async fn kills_under_load_send_nothing_twice_and_lose_nothing_silently(store: StoreKind) {
     let server = Server::start(|_, _| "200 OK".to_owned()).await;
-    let project = Project::new("");
+    let project = Project::on(store, "");
     project.mllp("lab", "", &(web(server.address, "") + &to_file("file", ONCE, "")));
     let mut engine = project.run().await;
     let mut sent = 0;
@@ -55,8 +59,7 @@ async fn kills_under_load_send_nothing_twice_and_lose_nothing_silently() {
     assert_eq!(lines.len(), count, "a line was written twice");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_request_without_an_answer_is_in_doubt_and_one_that_was_refused_goes_again() {
+async fn a_request_without_an_answer_is_in_doubt_and_one_that_was_refused_goes_again(store: StoreKind) {
     // No answer at all to the first, a clear no to the second, once.
     let server = Server::start(|number, _| match number {
         0 => "nonsense".to_owned(),
@@ -64,7 +67,7 @@ async fn a_request_without_an_answer_is_in_doubt_and_one_that_was_refused_goes_a
         _ => "200 OK".to_owned(),
     })
     .await;
-    let project = Project::new("");
+    let project = Project::on(store, "");
     let (to, dead) = (server.address, super::stopping::fixed_address());
     project.mllp("lab", "", &(web(to, "order = \"strict\"") + &web(dead, "").replace("\"web\"", "\"away\"")));
     let mut engine = project.run().await;

@@ -6,12 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use portway_admin::views::DestinationState;
 
 use super::peer::Server;
-use super::project::to_file;
+use super::project::{StoreKind, to_file};
 use super::{Peer, Project};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_pause_holds_deliveries_over_a_restart_and_resume_lets_them_go_in_order() {
-    let project = Project::new("");
+on_both_stores!(
+    a_pause_holds_deliveries_over_a_restart_and_resume_lets_them_go_in_order,
+    a_drain_refuses_new_messages_says_what_is_left_and_ends_the_process,
+    the_head_of_a_blocked_lane_is_tried_now_or_skipped,
+    many_messages_are_sent_again_by_one_request_that_does_nothing_twice,
+    a_corrected_copy_goes_where_it_is_meant_for_and_the_original_stays,
+    messages_are_found_by_key_by_control_id_and_by_what_an_interface_names,
+);
+
+async fn a_pause_holds_deliveries_over_a_restart_and_resume_lets_them_go_in_order(store: StoreKind) {
+    let project = Project::on(store, "");
     project.mllp("lab", "", &(to_file("held", "", "") + &to_file("free", "", "")));
     let mut engine = project.run().await;
     let paused =
@@ -44,9 +52,8 @@ async fn a_pause_holds_deliveries_over_a_restart_and_resume_lets_them_go_in_orde
     assert_eq!(unknown.code, Some(5), "{unknown:?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_drain_refuses_new_messages_says_what_is_left_and_ends_the_process() {
-    let project = Project::new("");
+async fn a_drain_refuses_new_messages_says_what_is_left_and_ends_the_process(store: StoreKind) {
+    let project = Project::on(store, "");
     project.mllp("lab", "", &(to_file("held", "", "") + &to_file("free", "", "")));
     let mut engine = project.run().await;
     project.portway(&["destination", "pause", "lab/held", "--reason", "it is full"]).await;
@@ -74,8 +81,7 @@ async fn a_drain_refuses_new_messages_says_what_is_left_and_ends_the_process() {
     assert_eq!(engine.destination("lab", "held").await.waiting, 26);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_head_of_a_blocked_lane_is_tried_now_or_skipped() {
+async fn the_head_of_a_blocked_lane_is_tried_now_or_skipped(store: StoreKind) {
     let is_back = Arc::new(AtomicBool::new(false));
     let answers = is_back.clone();
     let web = Server::start(move |_, asked| {
@@ -84,7 +90,7 @@ async fn the_head_of_a_blocked_lane_is_tried_now_or_skipped() {
         if is_good { "200 OK".to_owned() } else { "500 Internal Server Error".to_owned() }
     })
     .await;
-    let project = Project::new("");
+    let project = Project::on(store, "");
     let destination = format!(
         "[[destination]]\nname = \"web\"\nretry = {{ first_wait = \"1h\", longest_wait = \"2h\" }}\n\
          [destination.sender]\nplugin = \"http\"\n\
@@ -121,9 +127,8 @@ async fn the_head_of_a_blocked_lane_is_tried_now_or_skipped() {
     assert!(nothing.code == Some(5) && nothing.stderr.contains("nothing-fits"), "{nothing:?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn many_messages_are_sent_again_by_one_request_that_does_nothing_twice() {
-    let project = Project::new("");
+async fn many_messages_are_sent_again_by_one_request_that_does_nothing_twice(store: StoreKind) {
+    let project = Project::on(store, "");
     project.mllp("lab", "", &to_file("out", "", ""));
     let mut engine = project.run().await;
     Peer::connect(engine.address("lab").await).await.send_all("PWmany", 1..=6).await;
@@ -150,9 +155,8 @@ async fn many_messages_are_sent_again_by_one_request_that_does_nothing_twice() {
     assert!(shown.matches(" resend by tester at ").count() == 2 && shown.contains("they lost it"), "{shown}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_corrected_copy_goes_where_it_is_meant_for_and_the_original_stays() {
-    let project = Project::new("");
+async fn a_corrected_copy_goes_where_it_is_meant_for_and_the_original_stays(store: StoreKind) {
+    let project = Project::on(store, "");
     project.mllp("lab", "", &(to_file("one", "", "") + &to_file("two", "", "")));
     let mut engine = project.run().await;
     Peer::connect(engine.address("lab").await).await.send_all("PWedit", 1..=1).await;
@@ -176,9 +180,8 @@ async fn a_corrected_copy_goes_where_it_is_meant_for_and_the_original_stays() {
     assert!(missing.code == Some(5) && missing.stderr.contains("no-message"), "{missing:?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn messages_are_found_by_key_by_control_id_and_by_what_an_interface_names() {
-    let project = Project::new("");
+async fn messages_are_found_by_key_by_control_id_and_by_what_an_interface_names(store: StoreKind) {
+    let project = Project::on(store, "");
     project.mllp("lab", "", &to_file("out", "", ""));
     project.mllp("plain", "", &to_file("other", "", ""));
     let plain = std::fs::read_to_string(project.path().join("interfaces/plain.toml")).unwrap();

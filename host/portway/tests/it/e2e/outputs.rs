@@ -1,11 +1,12 @@
 //! What senders were given, kept where the destination wants that.
 
-use super::project::to_file;
+use super::project::{StoreKind, to_file};
 use super::{Peer, Project, message};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_sender_was_given_can_be_seen_where_it_is_kept() {
-    let project = Project::new("");
+on_both_stores!(what_a_sender_was_given_can_be_seen_where_it_is_kept);
+
+async fn what_a_sender_was_given_can_be_seen_where_it_is_kept(store: StoreKind) {
+    let project = Project::on(store, "");
     let transform = "[[destination.transform]]\nplugin = \"hl7-to-json\"\n";
     let kept = to_file("kept", "save_output = true\n", transform);
     let same = to_file("same", "save_output = true\n", "");

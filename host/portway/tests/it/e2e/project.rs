@@ -3,14 +3,30 @@
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use portway::traffic::Identity;
 use portway::traffic::message;
+use portway_store::Store;
+use portway_store_postgres::{PostgresSettings, PostgresStore};
+use portway_store_sqlite::{SqliteSettings, SqliteStore};
+use portway_testkit_postgres::{Cluster, ClusterSettings, Programs};
 use tempfile::TempDir;
+
+/// Where a project keeps its messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreKind {
+    /// A file of its own.
+    Sqlite,
+    /// A database on a server of its own.
+    Postgres,
+}
 
 /// A project folder that is removed at the end.
 pub struct Project {
     dir: TempDir,
+    /// The server of its database.
+    cluster: Option<Cluster>,
 }
 
 impl Project {
@@ -20,10 +36,38 @@ impl Project {
         for folder in ["interfaces", "out", "data"] {
             fs::create_dir(dir.path().join(folder)).unwrap();
         }
-        let project = Project { dir };
+        let project = Project { dir, cluster: None };
         project.write("portway.toml", &format!("[admin]\nlisten = \"127.0.0.1:0\"\n{more}"));
         project.share_native_code();
         project
+    }
+
+    /// The same on a store of this kind: one line more is the only change.
+    pub fn on(store: StoreKind, more: &str) -> Project {
+        if store == StoreKind::Sqlite {
+            return Project::new(more);
+        }
+        let cluster = Cluster::start(&Programs::of_system().unwrap(), &ClusterSettings::default()).unwrap();
+        let table = format!("[store]\nurl = {:?}\n", cluster.url());
+        let more = match more.contains("[store]\n") {
+            true => more.replace("[store]\n", &table),
+            false => format!("{more}\n{table}"),
+        };
+        Project { cluster: Some(cluster), ..Project::new(&more) }
+    }
+
+    /// Its store, beside its engine or without one.
+    pub async fn open_store(&self) -> Arc<dyn Store> {
+        match &self.cluster {
+            Some(cluster) => {
+                let settings = PostgresSettings::new(cluster.url(), "test");
+                Arc::new(PostgresStore::open(settings).await.unwrap())
+            }
+            None => {
+                let settings = SqliteSettings::new(self.path().join("data/portway.db"));
+                Arc::new(SqliteStore::open(settings).await.unwrap())
+            }
+        }
     }
 
     /// An interface with an MLLP source that keeps its patients in order, and these destinations.

@@ -6,10 +6,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use portway_admin::views;
 use portway_model::{Attributes, Draft, GroupId, MessageId, Timestamp};
-use portway_store::{Durability, Expiry, NewMessage, Registration, Store as _, Topology, WriteBatch};
-use portway_store_sqlite::{SqliteSettings, SqliteStore};
+use portway_store::{Durability, Expiry, NewMessage, Registration, Topology, WriteBatch};
 
+use super::project::StoreKind;
 use super::{Project, until};
+
+on_both_stores!(a_shorter_retention_waits_is_confirmed_and_gives_the_room_back);
 
 /// Old messages, and young ones behind them.
 const OLD: u64 = 2_000;
@@ -22,17 +24,18 @@ fn now() -> Timestamp {
     Timestamp(u64::try_from(since.as_millis()).unwrap())
 }
 
-fn project(retention: &str) -> Project {
-    let project = Project::new(&format!(
-        "[store]\nfree_bytes_min = \"16MB\"\n{retention}\n[limits]\nprune_every = \"1s\"\n"
-    ));
+fn project(store: StoreKind, retention: &str) -> Project {
+    let project = Project::on(
+        store,
+        &format!("[store]\nfree_bytes_min = \"16MB\"\n{retention}\n[limits]\nprune_every = \"1s\"\n"),
+    );
     project.interface("lab", "[source]\nplugin = \"http\"\nlisten = \"127.0.0.1:0\"\npath = \"/in\"\n");
     project
 }
 
 /// Messages of a month ago and of now, as an engine that ran all the time stored them.
 async fn fill(project: &Project) {
-    let store = SqliteStore::open(SqliteSettings::new(project.path().join("data/portway.db"))).await.unwrap();
+    let store = project.open_store().await;
     let interface = Registration { name: "lab".into(), ..Registration::default() };
     let registered =
         store.register(&Topology { interfaces: vec![interface], now: now() - 30 * DAY }).await.unwrap();
@@ -79,12 +82,12 @@ fn file_bytes(project: &Project) -> u64 {
     fs::metadata(project.path().join("data/portway.db")).unwrap().len()
 }
 
-#[tokio::test]
-async fn a_shorter_retention_waits_is_confirmed_and_gives_the_room_back() {
-    let project = project("retention = \"1w\"");
+async fn a_shorter_retention_waits_is_confirmed_and_gives_the_room_back(store: StoreKind) {
+    let project = project(store, "retention = \"1w\"");
     fill(&project).await;
-    let before = file_bytes(&project);
-    assert!(before > OLD * BODY_BYTES as u64, "{before}");
+    // A database gives room back with whole periods, which its own tests show.
+    let before = (store == StoreKind::Sqlite).then(|| file_bytes(&project));
+    assert!(before.is_none_or(|before| before > OLD * BODY_BYTES as u64), "{before:?}");
 
     // It removes messages: it waits, over a restart, and says so.
     let mut engine = project.run().await;
@@ -117,10 +120,12 @@ async fn a_shorter_retention_waits_is_confirmed_and_gives_the_room_back() {
     let record = done.confirmed.unwrap();
     assert_eq!((record.author.as_str(), record.reason.as_str()), ("tester", "the disk"));
     assert!(engine.status().await.store.pruned < OLD, "the first engine removed some of them");
-    until("the file is smaller", async || (file_bytes(&project) < before / 2).then_some(())).await;
+    if let Some(before) = before {
+        until("the file is smaller", async || (file_bytes(&project) < before / 2).then_some(())).await;
+    }
     engine.stop().await;
 
-    let store = SqliteStore::open(SqliteSettings::new(project.path().join("data/portway.db"))).await.unwrap();
+    let store = project.open_store().await;
     assert_eq!(store.load_messages(&[MessageId(1), MessageId(OLD)]).await.unwrap(), []);
     let young: Vec<MessageId> = (OLD + 1..=OLD + YOUNG).map(MessageId).collect();
     assert_eq!(store.load_messages(&young).await.unwrap().len(), YOUNG as usize);

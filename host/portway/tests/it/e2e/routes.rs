@@ -1,10 +1,12 @@
 //! Routes between interfaces: exactly once, also over a sudden end.
 
-use super::project::to_file;
+use super::project::{StoreKind, to_file};
 use super::{Peer, Project};
 
-fn project() -> Project {
-    let project = Project::new("");
+on_both_stores!(a_route_stores_each_message_exactly_once_also_over_kills);
+
+fn project(store: StoreKind) -> Project {
+    let project = Project::on(store, "");
     project.mllp("first", "", "[[destination]]\nname = \"on\"\nroute = \"second\"\n");
     project.interface("second", &to_file("out", "", ""));
     project
@@ -31,9 +33,8 @@ async fn stored_in_second(project: &Project) -> Vec<String> {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_route_stores_each_message_exactly_once_also_over_kills() {
-    let project = project();
+async fn a_route_stores_each_message_exactly_once_also_over_kills(store: StoreKind) {
+    let project = project(store);
     let mut engine = project.run().await;
     let mut sent = 0;
     for _ in 0..4 {
@@ -61,7 +62,7 @@ async fn a_route_stores_each_message_exactly_once_also_over_kills() {
 
 #[tokio::test]
 async fn loops_and_unknown_targets_are_refused() {
-    let project = project();
+    let project = project(StoreKind::Sqlite);
     project.interface("second", "[[destination]]\nname = \"back\"\nroute = \"first\"\n");
     let validated = project.portway(&["validate"]).await;
     assert_eq!(validated.code, Some(3), "{validated:?}");

@@ -5,8 +5,16 @@ use std::time::Duration;
 use portway::traffic::{Behaviour, Protocol};
 
 use super::peer::Server;
+use super::project::StoreKind;
 use super::stopping::Sink;
 use super::{Peer, Project, message};
+
+on_both_stores!(
+    a_server_that_is_away_is_asked_again_when_it_says,
+    what_a_server_rejects_is_quarantined_until_an_operator_sends_it_again,
+    a_held_message_blocks_only_its_lane_and_dismissing_it_lets_the_lane_go_on,
+    an_mllp_receiver_that_says_ae_is_asked_again_and_one_that_says_ar_is_not,
+);
 
 fn to_web(more: &str, server: &Server) -> String {
     format!(
@@ -25,13 +33,12 @@ async fn only(project: &Project, status: &str) -> String {
     items[0]["id"].to_string()
 }
 
-#[tokio::test]
-async fn a_server_that_is_away_is_asked_again_when_it_says() {
+async fn a_server_that_is_away_is_asked_again_when_it_says(store: StoreKind) {
     let server = Server::start(|number, _| {
         if number == 0 { "503 Service Unavailable\r\nretry-after: 2".into() } else { "200 OK".into() }
     })
     .await;
-    let project = Project::new("");
+    let project = Project::on(store, "");
     project.mllp("lab", "", &to_web("retry = { first_wait = \"10ms\", longest_wait = \"30s\" }", &server));
     let mut engine = project.run().await;
     let mut peer = Peer::connect(engine.address("lab").await).await;
@@ -59,11 +66,10 @@ fn header(head: &str, wanted: &str) -> Option<String> {
     values.next().map(|(_, value)| value.trim().to_owned())
 }
 
-#[tokio::test]
-async fn what_a_server_rejects_is_quarantined_until_an_operator_sends_it_again() {
+async fn what_a_server_rejects_is_quarantined_until_an_operator_sends_it_again(store: StoreKind) {
     let server =
         Server::start(|number, _| if number == 0 { "400 Bad Request".into() } else { "200 OK".into() }).await;
-    let project = Project::new("");
+    let project = Project::on(store, "");
     project.mllp("lab", "", &to_web("", &server));
     let mut engine = project.run().await;
     let mut peer = Peer::connect(engine.address("lab").await).await;
@@ -88,14 +94,13 @@ async fn what_a_server_rejects_is_quarantined_until_an_operator_sends_it_again()
     assert_eq!(again.code, Some(5), "{again:?}");
 }
 
-#[tokio::test]
-async fn a_held_message_blocks_only_its_lane_and_dismissing_it_lets_the_lane_go_on() {
+async fn a_held_message_blocks_only_its_lane_and_dismissing_it_lets_the_lane_go_on(store: StoreKind) {
     let server = Server::start(|_, asked| {
         let is_bad = String::from_utf8_lossy(&asked.body).contains("PWbad-1|");
         if is_bad { "422 Unprocessable Content".into() } else { "200 OK".into() }
     })
     .await;
-    let project = Project::new("");
+    let project = Project::on(store, "");
     project.mllp("lab", "", &to_web("on_quarantine = \"hold\"", &server));
     let mut engine = project.run().await;
     let mut peer = Peer::connect(engine.address("lab").await).await;
@@ -128,10 +133,9 @@ async fn a_held_message_blocks_only_its_lane_and_dismissing_it_lets_the_lane_go_
     assert!(bad.len() == 3 && bad[1].contains("PWbad-2|") && bad[2].contains("PWbad-3|"), "{bad:?}");
 }
 
-#[tokio::test]
-async fn an_mllp_receiver_that_says_ae_is_asked_again_and_one_that_says_ar_is_not() {
+async fn an_mllp_receiver_that_says_ae_is_asked_again_and_one_that_says_ar_is_not(store: StoreKind) {
     let sink = Sink::start(Protocol::Mllp).await;
-    let project = Project::new("");
+    let project = Project::on(store, "");
     let destination = format!(
         "[[destination]]\nname = \"ehr\"\norder = \"strict\"\nretry = {{ first_wait = \"20ms\", longest_wait = \"100ms\" }}\n\
          [destination.sender]\nplugin = \"mllp\"\n\

@@ -2,12 +2,20 @@
 
 use super::Project;
 use super::peer::post;
-use super::project::{test_component, to_file};
+use super::project::{StoreKind, test_component, to_file};
+
+on_both_stores!(
+    each_message_in_order_counts_once_over_restarts_and_kills,
+    an_operator_sees_what_is_kept_and_removes_it,
+    what_is_quarantined_leaves_nothing_and_what_is_filtered_does,
+    in_one_run_nobody_builds_on_what_is_dropped,
+    many_at_once_in_one_lane_see_each_other_and_in_one_commit_none_is_lost,
+);
 
 /// One destination whose transform keeps state and does what messages say.
-fn project(order: &str) -> Project {
+fn project(store: StoreKind, order: &str) -> Project {
     let path = test_component("puppet-transform");
-    let project = Project::new(&format!("[plugins.puppet]\npath = {:?}\n", path.display().to_string()));
+    let project = Project::on(store, &format!("[plugins.puppet]\npath = {:?}\n", path.display().to_string()));
     let puppet = "[[destination.transform]]\nplugin = \"puppet\"\ngrants.memory = { type = \"state\" }\n";
     let source = "[source]\nplugin = \"http\"\nlisten = \"127.0.0.1:0\"\npath = \"/in\"\n";
     let destination =
@@ -21,9 +29,8 @@ fn written(project: &Project) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-#[tokio::test]
-async fn each_message_in_order_counts_once_over_restarts_and_kills() {
-    let project = project("strict");
+async fn each_message_in_order_counts_once_over_restarts_and_kills(store: StoreKind) {
+    let project = project(store, "strict");
     let mut sent = 0;
     for round in 0..3 {
         let mut engine = project.run().await;
@@ -43,9 +50,8 @@ async fn each_message_in_order_counts_once_over_restarts_and_kills() {
     assert_eq!(*numbers.last().unwrap(), sent as u64, "{numbers:?}");
 }
 
-#[tokio::test]
-async fn an_operator_sees_what_is_kept_and_removes_it() {
-    let project = project("strict");
+async fn an_operator_sees_what_is_kept_and_removes_it(store: StoreKind) {
+    let project = project(store, "strict");
     let mut engine = project.run().await;
     let address = engine.address("orders").await;
     for _ in 0..3 {
@@ -77,9 +83,8 @@ async fn an_operator_sees_what_is_kept_and_removes_it() {
     assert_eq!(written(&project), ["1", "2", "3", "1"]);
 }
 
-#[tokio::test]
-async fn what_is_quarantined_leaves_nothing_and_what_is_filtered_does() {
-    let project = project("strict");
+async fn what_is_quarantined_leaves_nothing_and_what_is_filtered_does(store: StoreKind) {
+    let project = project(store, "strict");
     let mut engine = project.run().await;
     let address = engine.address("orders").await;
     for commands in
@@ -93,9 +98,8 @@ async fn what_is_quarantined_leaves_nothing_and_what_is_filtered_does() {
     assert_eq!(quarantined, 2);
 }
 
-#[tokio::test]
-async fn in_one_run_nobody_builds_on_what_is_dropped() {
-    let project = project("strict");
+async fn in_one_run_nobody_builds_on_what_is_dropped(store: StoreKind) {
+    let project = project(store, "strict");
     let mut engine = project.run().await;
     let address = engine.address("orders").await;
     let paused = project.portway(&["destination", "pause", "orders/out", "--reason", "to gather"]).await;
@@ -111,9 +115,8 @@ async fn in_one_run_nobody_builds_on_what_is_dropped() {
     assert_eq!(written(&project), ["1", "2", "3", "5"], "the filtered one is the fourth");
 }
 
-#[tokio::test]
-async fn many_at_once_in_one_lane_see_each_other_and_in_one_commit_none_is_lost() {
-    let project = project("strict");
+async fn many_at_once_in_one_lane_see_each_other_and_in_one_commit_none_is_lost(store: StoreKind) {
+    let project = project(store, "strict");
     let mut engine = project.run().await;
     let address = engine.address("orders").await;
     let posts = (0..40).map(|_| post(address, "/in", "", "count n"));
@@ -127,7 +130,7 @@ async fn many_at_once_in_one_lane_see_each_other_and_in_one_commit_none_is_lost(
 
 #[tokio::test]
 async fn two_uses_with_one_name_and_a_source_with_state_are_refused() {
-    let project = project("strict");
+    let project = project(StoreKind::Sqlite, "strict");
     let puppet = "[[destination.transform]]\nplugin = \"puppet\"\ngrants.memory = { type = \"state\" }\n";
     let source =
         "[source]\nplugin = \"mllp\"\nlisten = \"127.0.0.1:0\"\ngrants.memory = { type = \"state\" }\n";

@@ -13,8 +13,14 @@ use portway::traffic::{
 use rustix::process::Signal;
 use tokio::task::JoinHandle;
 
-use super::project::to_file;
+use super::project::{StoreKind, to_file};
 use super::{Engine, Project, until};
+
+on_both_stores!(
+    a_stop_under_load_loses_nothing_and_keeps_every_key_in_order,
+    kills_under_load_lose_nothing_and_keep_every_key_in_order,
+    a_second_signal_ends_at_once,
+);
 
 /// An address that is the same after a restart, below those the system draws by itself.
 pub fn fixed_address() -> SocketAddr {
@@ -55,14 +61,14 @@ impl Drop for Sink {
 }
 
 /// A generator that runs until it is told to end.
-struct Load {
+pub struct Load {
     progress: Arc<GenerateProgress>,
     stopper: Stopper,
     task: JoinHandle<GenerateReport>,
 }
 
 impl Load {
-    fn start(to: SocketAddr) -> Load {
+    pub fn start(to: SocketAddr) -> Load {
         let settings = GenerateSettings {
             connections: 4,
             keys: 20,
@@ -77,20 +83,30 @@ impl Load {
         Load { progress: counts, stopper, task }
     }
 
+    pub fn acknowledged(&self) -> u64 {
+        self.progress.acknowledged()
+    }
+
     /// Waits for so many more acknowledgements.
-    async fn more(&self, count: u64) {
+    pub async fn more(&self, count: u64) {
         let wanted = self.progress.acknowledged() + count;
         until("more is acknowledged", async || (self.progress.acknowledged() >= wanted).then_some(())).await;
     }
 
-    async fn end(self) -> GenerateReport {
+    pub async fn end(self) -> GenerateReport {
         self.stopper.stop();
         self.task.await.unwrap()
     }
 }
 
-fn project(to: SocketAddr, sink: SocketAddr) -> Project {
-    let project = Project::new("");
+fn project(store: StoreKind, to: SocketAddr, sink: SocketAddr) -> Project {
+    let project = Project::on(store, "");
+    interface(&project, to, sink);
+    project
+}
+
+/// An interface `lab` that delivers to a receiver and to a file.
+pub fn interface(project: &Project, to: SocketAddr, sink: SocketAddr) {
     let retry = "retry = { first_wait = \"50ms\", longest_wait = \"200ms\" }";
     let web = format!(
         "[[destination]]\nname = \"web\"\n{retry}\n[destination.sender]\nplugin = \"http\"\n\
@@ -98,11 +114,10 @@ fn project(to: SocketAddr, sink: SocketAddr) -> Project {
     );
     let json = "[[destination.transform]]\nplugin = \"oru-to-json\"\n";
     project.mllp("lab", &format!("listen = \"{to}\"\n"), &(web + &to_file("file", retry, json)));
-    project
 }
 
 /// Everything that was acknowledged is at both destinations, each key in order.
-async fn check(project: &Project, engine: &mut Engine, sink: &Sink, report: &GenerateReport) {
+pub async fn check(project: &Project, engine: &mut Engine, sink: &Sink, report: &GenerateReport) {
     assert_eq!((report.rejected, report.foreign), (0, 0), "{report:?}");
     let acknowledged = report.acknowledged;
     engine.drained("lab", "web").await;
@@ -122,10 +137,9 @@ async fn check(project: &Project, engine: &mut Engine, sink: &Sink, report: &Gen
     assert_eq!(lines.distinct, tally.distinct);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stop_under_load_loses_nothing_and_keeps_every_key_in_order() {
+async fn a_stop_under_load_loses_nothing_and_keeps_every_key_in_order(store: StoreKind) {
     let (to, sink) = (fixed_address(), Sink::start(Protocol::Http).await);
-    let project = project(to, sink.address);
+    let project = project(store, to, sink.address);
     let mut engine = project.run().await;
     let load = Load::start(to);
     for _ in 0..3 {
@@ -145,10 +159,9 @@ async fn a_stop_under_load_loses_nothing_and_keeps_every_key_in_order() {
     engine.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn kills_under_load_lose_nothing_and_keep_every_key_in_order() {
+async fn kills_under_load_lose_nothing_and_keep_every_key_in_order(store: StoreKind) {
     let (to, sink) = (fixed_address(), Sink::start(Protocol::Http).await);
-    let project = project(to, sink.address);
+    let project = project(store, to, sink.address);
     let mut engine = project.run().await;
     let load = Load::start(to);
     for _ in 0..4 {
@@ -161,10 +174,9 @@ async fn kills_under_load_lose_nothing_and_keep_every_key_in_order() {
     check(&project, &mut engine, &sink, &report).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_second_signal_ends_at_once() {
+async fn a_second_signal_ends_at_once(store: StoreKind) {
     let (to, sink) = (fixed_address(), Sink::start(Protocol::Http).await);
-    let project = project(to, sink.address);
+    let project = project(store, to, sink.address);
     let mut engine = project.run().await;
     // A delivery that is in hand keeps the stop waiting.
     sink.desk.behave(Behaviour { hang: true, ..Behaviour::default() });

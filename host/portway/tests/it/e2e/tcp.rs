@@ -9,8 +9,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 use super::process::refused;
-use super::project::to_file;
+use super::project::{StoreKind, to_file};
 use super::{Engine, Project, until};
+
+on_both_stores!(
+    messages_go_where_their_values_say_and_keep_their_order,
+    a_message_without_an_answer_goes_again_on_another_connection,
+);
 
 const SOURCE: &str = "[source]\nplugin = \"tcp\"\nlisten = \"127.0.0.1:0\"\n[source.settings]\n\
     framing = { type = \"delimiters\", start = '\\x02', end = '\\x03' }\nstored_reply = '\\x06'\n\
@@ -102,10 +107,9 @@ async fn send(stream: &mut TcpStream, messages: &[&str]) {
     assert!(replies.iter().all(|reply| *reply == 6), "{replies:?}");
 }
 
-#[tokio::test]
-async fn messages_go_where_their_values_say_and_keep_their_order() {
+async fn messages_go_where_their_values_say_and_keep_their_order(store: StoreKind) {
     let device = Device::start(|_| true).await;
-    let project = Project::new("");
+    let project = Project::on(store, "");
     project
         .interface("in", &format!("{SOURCE}{}{}", to_device(device.address, ""), to_file("log", "", CHOICE)));
     let (mut engine, mut stream) = engine(&project).await;
@@ -140,10 +144,9 @@ async fn messages_go_where_their_values_say_and_keep_their_order() {
     engine.stop().await;
 }
 
-#[tokio::test]
-async fn a_message_without_an_answer_goes_again_on_another_connection() {
+async fn a_message_without_an_answer_goes_again_on_another_connection(store: StoreKind) {
     let device = Device::start(|number| number > 0).await;
-    let project = Project::new("");
+    let project = Project::on(store, "");
     let to_device = to_device(device.address, "timeout = \"200ms\",");
     project.interface("in", &format!("{SOURCE}{to_device}{}", to_file("log", "", CHOICE)));
     let (mut engine, mut stream) = engine(&project).await;

@@ -10,15 +10,17 @@ use prost::Message;
 
 use super::peer::{Server, ask, free_port, post};
 use super::process::Engine;
-use super::project::to_file;
+use super::project::{StoreKind, to_file};
 use super::{Peer, Project, message, until};
+
+on_both_stores!(a_trace_that_began_elsewhere_goes_on_through_routes_and_out_again);
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /// A project whose traces go to a collector.
-fn traced(collector: &Server, more: &str) -> Project {
+fn traced(store: StoreKind, collector: &Server, more: &str) -> Project {
     let endpoint = format!("endpoint = \"http://{}\"\ninterval = \"50ms\"\n", collector.address);
-    Project::new(&format!("[traces]\n{endpoint}{more}\n"))
+    Project::on(store, &format!("[traces]\n{endpoint}{more}\n"))
 }
 
 async fn collector() -> Server {
@@ -80,7 +82,7 @@ fn hex(bytes: &[u8]) -> String {
 #[tokio::test]
 async fn a_message_is_one_trace_with_the_fuel_and_time_of_its_plugins() {
     let collector = collector().await;
-    let project = traced(&collector, "");
+    let project = traced(StoreKind::Sqlite, &collector, "");
     let transforms = "[[destination.transform]]\nplugin = \"oru-to-json\"\n";
     project.mllp("lab", "", &to_file("archive", "", transforms));
     let mut engine = project.run().await;
@@ -132,10 +134,9 @@ async fn a_message_is_one_trace_with_the_fuel_and_time_of_its_plugins() {
     assert!(again.await.iter().all(|span| span.trace_id == trace));
 }
 
-#[tokio::test]
-async fn a_trace_that_began_elsewhere_goes_on_through_routes_and_out_again() {
+async fn a_trace_that_began_elsewhere_goes_on_through_routes_and_out_again(store: StoreKind) {
     let (collector, shop) = (collector().await, Server::start(|_, _| "200 OK".into()).await);
-    let project = traced(&collector, "sample = \"0%\"\noutgoing = true");
+    let project = traced(store, &collector, "sample = \"0%\"\noutgoing = true");
     let address = free_port();
     let source = format!("[source]\nplugin = \"http\"\nlisten = \"{address}\"\n");
     project.interface("orders", &format!("{source}[[destination]]\nname = \"on\"\nroute = \"shop\"\n"));
@@ -197,7 +198,7 @@ async fn nobody_waits_for_a_collector_that_is_away() {
 #[tokio::test]
 async fn what_a_collector_refuses_is_lost_and_said_once() {
     let collector = Server::start(|_, _| "400 Bad Request".into()).await;
-    let project = traced(&collector, "headers = { x-key = \"k1\" }");
+    let project = traced(StoreKind::Sqlite, &collector, "headers = { x-key = \"k1\" }");
     project.mllp("lab", "", &to_file("archive", "", ""));
     let mut engine = project.run().await;
     let mut peer = Peer::connect(engine.address("lab").await).await;

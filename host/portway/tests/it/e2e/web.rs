@@ -4,15 +4,16 @@ use std::net::SocketAddr;
 
 use super::Project;
 use super::peer::{free_port, post};
-use super::project::to_file;
+use super::project::{StoreKind, to_file};
+
+on_both_stores!(interfaces_share_a_port_by_their_paths, what_was_answered_is_there_after_a_kill,);
 
 fn source(address: SocketAddr, path: &str, more: &str) -> String {
     format!("[source]\nplugin = \"http\"\nlisten = \"{address}\"\npath = \"{path}\"\n{more}\n")
 }
 
-#[tokio::test]
-async fn interfaces_share_a_port_by_their_paths() {
-    let (project, address) = (Project::new(""), free_port());
+async fn interfaces_share_a_port_by_their_paths(store: StoreKind) {
+    let (project, address) = (Project::on(store, ""), free_port());
     project.write("secrets.toml", "TOKEN = \"t0ken\"\n");
     std::fs::set_permissions(
         project.path().join("secrets.toml"),
@@ -59,9 +60,8 @@ async fn what_cannot_work_is_refused_before_anything_runs() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_was_answered_is_there_after_a_kill() {
-    let (project, address) = (Project::new(""), free_port());
+async fn what_was_answered_is_there_after_a_kill(store: StoreKind) {
+    let (project, address) = (Project::on(store, ""), free_port());
     project.interface("hooks", &(source(address, "/*", "") + &to_file("hooks", "", "")));
     let mut engine = project.run().await;
     let mut answered = 0;
