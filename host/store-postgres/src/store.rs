@@ -22,7 +22,7 @@ use crate::readers::read;
 use crate::settings::PostgresSettings;
 use crate::tenure::Tenures;
 use crate::writer::{Shared, Writer};
-use crate::{cursor, delivery, destination, output, owner, retention, state, view};
+use crate::{cursor, delivery, destination, output, owner, retention, sealed, state, view};
 
 /// A store in a PostgreSQL database.
 pub struct PostgresStore {
@@ -213,8 +213,9 @@ impl Store for PostgresStore {
             Step::Remove(removal) => removal,
         };
         // Nobody who writes waits for it.
-        let removed = self.remove_period(removal.period()).await;
-        Ok(self.writer.lock().await.removed(&removal, removed).await?)
+        let removed: Result<bool, StoreError> =
+            async { read!(self.shared.readers, sealed::remove, removal.sealed) }.await;
+        Ok(self.writer.lock().await.removed(&removal, removed))
     }
 
     async fn move_retention(&self, step: &MoveRetention) -> Result<Moved, StoreError> {

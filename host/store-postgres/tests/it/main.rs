@@ -16,3 +16,4 @@ mod plans;
 mod retention;
 mod texts;
 mod tls;
+mod together;

@@ -223,7 +223,7 @@ async fn no_statement_reads_a_large_table_as_a_whole() {
             continue;
         }
         // Of the test itself.
-        if statement.ends_with("SET day = day - 60") {
+        if statement.contains("SET day = day - 60") {
             continue;
         }
         // All of what a partial index holds, of one period.
