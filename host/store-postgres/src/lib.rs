@@ -35,6 +35,7 @@ mod result;
 mod retention;
 mod schema;
 mod sealed;
+mod seen;
 mod settings;
 mod state;
 mod store;
@@ -42,6 +43,7 @@ mod suspect;
 mod tenure;
 mod term;
 mod transaction;
+mod upgrade;
 mod view;
 mod writer;
 
@@ -49,3 +51,9 @@ pub use open::OpenError;
 pub use partition::Period;
 pub use settings::{PostgresSettings, SettingsError};
 pub use store::PostgresStore;
+pub use upgrade::{check_upgrade, upgrade};
+
+/// Migrations of the tables, in order.
+pub fn migrations() -> &'static [portway_store::Migration] {
+    &schema::MIGRATIONS
+}

@@ -14,6 +14,8 @@ mod outage;
 mod ownership;
 mod plans;
 mod retention;
+mod seen;
 mod texts;
 mod tls;
 mod together;
+mod upgrade;

@@ -203,6 +203,10 @@ async fn use_everything(server: &Server) {
     crate::retention::set_back(server);
     crate::retention::expire(&opened).await;
     opened.close().await.unwrap();
+    // What an upgrade would do, and doing it.
+    server.sql("DELETE FROM schema_migrations WHERE number >= 4");
+    portway_store_postgres::check_upgrade(server.settings()).await.unwrap();
+    crate::upgrade::upgraded(server).await;
 }
 
 #[tokio::test]
