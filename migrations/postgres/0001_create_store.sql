@@ -1,4 +1,7 @@
--- The store: messages, what is to be done with them, what became of it.
+-- Does: makes the store: messages, what is to be done with them, what became of it.
+-- Works through: nothing
+-- Others: go on
+-- Oldest binary: 1
 --
 -- Times are milliseconds since 1970 (UTC). Numbers of states and kinds are those of the model and are
 -- never reused; a number from a newer binary is shown and left alone.
@@ -7,8 +10,6 @@
 -- `day` the day since 1970 (UTC, by the clock of the database) on which a message was stored. Both stand in
 -- every key, and all that belongs to a message has the values of its message. The parts themselves are made
 -- ahead of time by the program: a day each for the tier of one week, a week each for the others.
---
--- Works through no existing table: there is none before it.
 
 CREATE SEQUENCE IF NOT EXISTS message_ids;
 COMMENT ON SEQUENCE message_ids IS 'Numbers of messages: they rise in the order of a batch, and commit in any order.';

@@ -1,5 +1,8 @@
--- What operators did to destinations as a whole. The newest row of a destination counts: if it is a pause,
--- nothing new is sent there. Works through no existing table.
+-- Does: keeps what operators did to destinations as a whole. The newest row of a destination counts: if it
+--   is a pause, nothing new is sent there.
+-- Works through: nothing
+-- Others: go on
+-- Oldest binary: 2
 
 CREATE TABLE IF NOT EXISTS destination_actions (
     id             bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -1,5 +1,8 @@
--- Requests of operators that were carried out, so that one that is made again is not done again. Works
--- through no existing table.
+-- Does: keeps requests of operators that were carried out, so that one that is made again is not done
+--   again.
+-- Works through: nothing
+-- Others: go on
+-- Oldest binary: 3
 
 CREATE TABLE IF NOT EXISTS action_requests (
     message_id     bigint NOT NULL,

@@ -1,4 +1,6 @@
--- The corrected copies of a message are found by their origin; nobody else pays for it. Works through
--- messages, once, to fill the index.
+-- Does: lets the corrected copies of a message be found by their origin; nobody else pays for it.
+-- Works through: messages (index)
+-- Others: wait
+-- Oldest binary: 4
 
 CREATE INDEX IF NOT EXISTS messages_edited ON messages (origin_id, id) WHERE origin_kind = 4;

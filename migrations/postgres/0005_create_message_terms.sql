@@ -1,5 +1,8 @@
--- What messages are found by. In buckets of numbers, so that what is written together lies together: a
--- search looks into each bucket, newest first. Works through no existing table.
+-- Does: keeps what messages are found by. In buckets of numbers, so that what is written together lies
+--   together: a search looks into each bucket, newest first.
+-- Works through: nothing
+-- Others: go on
+-- Oldest binary: 5
 
 CREATE TABLE IF NOT EXISTS message_terms (
     bucket     bigint NOT NULL,

@@ -1,4 +1,7 @@
--- How far sources that look for messages have come. Works through no existing table.
+-- Does: keeps how far sources that look for messages have come.
+-- Works through: nothing
+-- Others: go on
+-- Oldest binary: 6
 
 CREATE TABLE IF NOT EXISTS source_cursors (
     interface_id integer PRIMARY KEY,

@@ -1,6 +1,10 @@
--- Terms of the newest messages wait in one place, in the order of the messages, until there are enough to
--- be filed together: each by itself would change a page of its own. Works through no existing table: here
--- the buckets of message_terms were small from the first.
+-- Does: lets the terms of the newest messages wait in one place, in the order of the messages, until there
+--   are enough to be filed together: each by itself would change a page of its own.
+-- Works through: nothing
+-- Others: go on
+-- Oldest binary: 7
+--
+-- Here the buckets of message_terms were small from the first.
 
 CREATE TABLE IF NOT EXISTS fresh_terms (
     message_id bigint PRIMARY KEY,

@@ -1,4 +1,7 @@
--- Small values that plugins keep for a destination. Works through no existing table.
+-- Does: keeps small values of plugins for a destination.
+-- Works through: nothing
+-- Others: go on
+-- Oldest binary: 8
 
 CREATE TABLE IF NOT EXISTS plugin_state (
     destination_id integer NOT NULL,

@@ -1,4 +1,7 @@
--- What senders were given, where a destination keeps it. Works through no existing table.
+-- Does: keeps what senders were given, where a destination asks for it.
+-- Works through: nothing
+-- Others: go on
+-- Oldest binary: 9
 
 CREATE TABLE IF NOT EXISTS outputs (
     message_id     bigint NOT NULL,

@@ -1,6 +1,11 @@
--- How long messages are kept. Interfaces that are there already keep everything for the longest time
--- until a project's shorter one is confirmed. And the tier of what is needed for longer than its tier lasts.
--- Works through `interfaces`, a row each.
+-- Does: keeps how long messages stay. Interfaces that are there already keep everything for the longest
+--   time until a project's shorter one is confirmed.
+-- Works through: interfaces (read), messages (definition), bodies (definition), deliveries (definition),
+--   attempts (definition), outputs (definition)
+-- Others: go on
+-- Oldest binary: 10
+--
+-- Tier 0 is that of what is needed for longer than its tier lasts.
 
 CREATE TABLE IF NOT EXISTS retention (
     interface_id       integer PRIMARY KEY,

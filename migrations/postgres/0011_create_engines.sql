@@ -1,5 +1,9 @@
--- Which engines use the store, and since when each group has its owner. Works through `owners` (a row a
--- group), which gets columns with constant defaults: no row is written anew.
+-- Does: keeps which engines use the store, and since when each group has its owner.
+-- Works through: owners (index)
+-- Others: go on
+-- Oldest binary: 11
+--
+-- Its columns have constant defaults: no row is written anew.
 
 CREATE TABLE IF NOT EXISTS engines (
     engine     text PRIMARY KEY,

@@ -1,4 +1,6 @@
--- The store: messages, what is to be done with them, what became of it.
+-- Does: makes the store: messages, what is to be done with them, what became of it.
+-- Works through: nothing
+-- Oldest binary: 1
 --
 -- Times are milliseconds since 1970 (UTC). Numbers of states and kinds are those of the model
 -- and are never reused; a number from a newer binary is shown and left alone.

@@ -1,5 +1,7 @@
--- What operators did to destinations as a whole. The newest row of a destination counts: if it is a
--- pause, nothing new is sent there.
+-- Does: keeps what operators did to destinations as a whole. The newest row of a destination counts: if it
+--   is a pause, nothing new is sent there.
+-- Works through: nothing
+-- Oldest binary: 2
 
 CREATE TABLE IF NOT EXISTS destination_actions (
     -- The newest of each destination; older ones are forgotten.

@@ -1,4 +1,7 @@
--- Requests of operators that were carried out, so that one that is made again is not done again.
+-- Does: keeps requests of operators that were carried out, so that one that is made again is not done
+--   again.
+-- Works through: nothing
+-- Oldest binary: 3
 
 CREATE TABLE IF NOT EXISTS action_requests (
     -- Which request did something to which delivery.

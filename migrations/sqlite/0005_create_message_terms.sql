@@ -1,5 +1,7 @@
--- What messages are found by. In buckets of numbers, so that what is written together lies together: a
--- search looks into each bucket, newest first.
+-- Does: keeps what messages are found by. In buckets of numbers, so that what is written together lies
+--   together: a search looks into each bucket, newest first.
+-- Works through: nothing
+-- Oldest binary: 5
 
 CREATE TABLE IF NOT EXISTS message_terms (
     -- A message and a value it is found by, where its interface wants that.

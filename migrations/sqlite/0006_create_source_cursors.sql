@@ -1,4 +1,6 @@
--- How far sources that look for messages have come.
+-- Does: keeps how far sources that look for messages have come.
+-- Works through: nothing
+-- Oldest binary: 6
 
 CREATE TABLE IF NOT EXISTS source_cursors (
     -- Stored in the transaction that stores the messages before it.

@@ -1,4 +1,6 @@
--- Small values that plugins keep for a destination.
+-- Does: keeps small values of plugins for a destination.
+-- Works through: nothing
+-- Oldest binary: 8
 
 CREATE TABLE IF NOT EXISTS plugin_state (
     -- Stored in the transaction that stores the outcome of the message they were written for.

@@ -1,4 +1,6 @@
--- What senders were given, where a destination keeps it.
+-- Does: keeps what senders were given, where a destination asks for it.
+-- Works through: nothing
+-- Oldest binary: 9
 
 CREATE TABLE IF NOT EXISTS outputs (
     -- The newest output of a message for a destination.

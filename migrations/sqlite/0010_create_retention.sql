@@ -1,5 +1,7 @@
--- How long messages are kept. Interfaces that are there already keep everything for the longest time
--- until a project's shorter one is confirmed.
+-- Does: keeps how long messages stay. Interfaces that are there already keep everything for the longest
+--   time until a project's shorter one is confirmed.
+-- Works through: interfaces (read)
+-- Oldest binary: 10
 
 CREATE TABLE IF NOT EXISTS retention (
     -- Of every interface that was ever registered.

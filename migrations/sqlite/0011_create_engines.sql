@@ -1,1 +1,4 @@
--- Engines that share a store. A file has one engine at a time, which its lock says: nothing to do here.
+-- Does: nothing here: engines that share a store are told apart; a file has one engine at a time,
+--   which its lock says.
+-- Works through: nothing
+-- Oldest binary: 11

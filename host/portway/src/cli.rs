@@ -8,7 +8,7 @@ use portway_config::{Draft, Environment};
 
 use crate::commands::{
     backup, bench, destination, dev, drain, explain, r#gen, gen_docs, init, lane, message, resume, retention,
-    run, schema, secrets, sink, state, status, test, try_message, validate,
+    run, schema, secrets, sink, state, status, test, try_message, upgrade, validate,
 };
 use crate::output::Format;
 
@@ -50,6 +50,7 @@ pub enum Command {
     Drain(drain::Args),
     Retention(retention::Args),
     Backup(backup::Args),
+    Upgrade(upgrade::Args),
     Explain(explain::Args),
     Gen(r#gen::Args),
     Sink(sink::Args),

@@ -23,6 +23,8 @@ pub enum Exit {
     NotRunning = 4,
     /// The engine refused what was asked.
     Refused = 5,
+    /// It was only looked, and there is something to do.
+    ToDo = 6,
 }
 
 impl Termination for Exit {

@@ -159,6 +159,14 @@ async fn origin(session: &mut Session) -> Result<Option<Origin>, Failed> {
     }
 }
 
+/// Allows the statements of a session another time.
+pub(crate) async fn limit_statements(session: &mut Session, statement_max: Duration) -> Result<(), Failed> {
+    let script = format!("SET statement_timeout = {}", statement_max.as_millis());
+    session.script("allow statements another time", sqlx::AssertSqlSafe(script)).await?;
+    session.answer_max = statement_max + GRACE;
+    Ok(())
+}
+
 /// Every statement here is written for one plan, which goes by indexes: it is made once a session and must
 /// not depend on what the server believes about tables that were empty yesterday. The sockets of a machine
 /// that vanished are noticed within half a minute, so that its locks go. A commit is flushed unless its
@@ -191,20 +199,27 @@ const PASS_OVER: &str = "WITH begun AS (
 const KNOW_ENGINE: &str = "INSERT INTO last_write (engine, mark, outcome) VALUES ($1, 0, ''::bytea)
     ON CONFLICT DO NOTHING";
 
-/// Takes the name of an engine for a session, which then may write; answers the number of its process in the
-/// server. While another session has the name nobody else writes under it; so whoever has it knows that the
+/// A session that may write.
+pub(crate) struct Becoming {
+    /// The number of its process in the server.
+    pub(crate) pid: i32,
+    /// Nobody wrote under this name before, or it was forgotten.
+    pub(crate) is_new: bool,
+}
+
+/// Takes the name of an engine for a session, which then may write. While another session has the name nobody else writes under it; so whoever has it knows that the
 /// last transaction of the former session is decided.
 pub(crate) async fn become_writer(
     session: &mut Session,
     engine: &str,
     former: Option<i32>,
     wait: Duration,
-) -> Result<i32, Failed> {
+) -> Result<Becoming, Failed> {
     let pid = take_name(session, &format!("engine {engine}"), former, wait).await?;
     let what = "become the session that writes";
-    session.execute(what, sqlx::query(KNOW_ENGINE).bind(engine)).await?;
+    let known = session.execute(what, sqlx::query(KNOW_ENGINE).bind(engine)).await?;
     session.execute(what, sqlx::query(PASS_OVER)).await?;
-    Ok(pid)
+    Ok(Becoming { pid, is_new: known > 0 })
 }
 
 /// Takes a name, which one session at a time has, until it ends; answers the number of its process in the

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use portway_model::RetentionState;
+use portway_model::{RetentionChange, RetentionState};
 use portway_store::{ConfirmRetention, Durability, Expired, Expiry, MoveRetention, Moved, StoreError};
 
 use crate::error::Failed;
 use crate::expiry::{self, Passes};
+use crate::moving;
 use crate::partition::{self, Patience, Slot};
 use crate::query::Session;
+use crate::removal::{Next, Periods, Work};
 use crate::retention;
-use crate::sealed::{self, Next, Sealed, Work};
+use crate::sealed::{self, Sealed};
 use crate::transaction::Turn;
 use crate::writer::{TRIES_MAX, Writer, pause};
 
@@ -23,6 +25,31 @@ pub(crate) enum Step {
 
 const REMOVE: &str = "remove old messages";
 const MOVE: &str = "change how long messages are kept";
+
+/// A transaction of somebody who is alone, made again when others are in its way.
+macro_rules! alone {
+    ($writer:expr, $what:expr, |$session:ident| $work:expr) => {{
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let mut session = $writer.begin($what, Turn::Alone).await?;
+            let done = async {
+                let $session = &mut session;
+                let done = $work?;
+                session.commit($what).await?;
+                Ok::<_, Failed>(done)
+            };
+            let done = done.await;
+            let done = $writer.ended(&mut session, done).await;
+            $writer.keep(session);
+            match done {
+                Ok(done) => break Ok::<_, StoreError>(done),
+                Err(failed) if failed.is_contended() && tries < TRIES_MAX => pause(tries).await,
+                Err(failed) => break Err(failed.told()),
+            }
+        }
+    }};
+}
 
 impl Writer {
     /// One step of removing what is old.
@@ -91,64 +118,40 @@ impl Writer {
         }
     }
 
-    async fn seal(&mut self, sealed: Sealed) -> Result<(), Failed> {
-        let what = "seal a period";
-        let mut session = self.begin(what, Turn::Alone).await?;
-        let done = async {
-            let is_sealed = sealed::seal(&mut session, sealed).await?;
-            session.commit(what).await?;
-            Ok(is_sealed)
-        };
-        let done = done.await;
-        let done = self.ended(&mut session, done).await;
-        self.keep(session);
+    /// From now on nothing comes into a period.
+    async fn seal(&mut self, sealed: Sealed) -> Result<(), StoreError> {
+        let is_sealed = alone!(self, "seal a period", |session| sealed::seal(session, sealed).await)?;
         self.passes.periods.go_on(sealed);
-        if !done? {
+        if !is_sealed {
             self.passes.periods.leave();
         }
         Ok(())
     }
 
-    async fn decide(&mut self, sealed: Sealed) -> Result<(), Failed> {
-        let what = "decide that a period goes";
-        let mut session = self.begin(what, Turn::Alone).await?;
-        let done = async {
-            let decided = sealed::decide(&mut session, sealed).await?;
-            session.commit(what).await?;
-            Ok(decided)
-        };
-        let done = done.await;
-        let done = self.ended(&mut session, done).await;
-        self.keep(session);
-        match done? {
-            Some(decided) => self.passes.periods.go_on(decided),
-            None => self.passes.periods.leave(),
+    /// Nothing in a period is needed: it goes in any case.
+    async fn decide(&mut self, sealed: Sealed) -> Result<(), StoreError> {
+        let is_decided =
+            alone!(self, "decide that a period goes", |session| sealed::decide(session, sealed).await)?;
+        // What was decided is found as it is now, by this pass or by the next.
+        if !is_decided {
+            self.passes.periods.leave();
         }
         Ok(())
     }
 
-    /// After the partitions of a period were removed, or not.
-    pub(crate) async fn removed(
-        &mut self,
-        work: &Work,
-        removed: Result<(), StoreError>,
-    ) -> Result<Expired, StoreError> {
+    /// After the partitions of a period were removed, by this engine or another, or not.
+    pub(crate) fn removed(&mut self, work: &Work, removed: Result<bool, StoreError>) -> Expired {
         self.passes.periods.leave();
-        if let Err(error) = removed {
-            self.passes.periods.give_up();
-            tracing::info!(%error, "a period cannot be removed now: tried again later");
-            return Ok(Expired { messages: 0, goes_on: true });
-        }
-        let mut session = self.begin(REMOVE, Turn::Beside(Durability::Relaxed)).await?;
-        let done = async {
-            sealed::forget(&mut session, work.sealed).await?;
-            session.commit(REMOVE).await
+        let messages = match removed {
+            Ok(true) => work.messages,
+            Ok(false) => 0,
+            Err(error) => {
+                self.passes.periods.give_up();
+                tracing::info!(%error, "a period cannot be removed now: tried again later");
+                0
+            }
         };
-        let done = done.await;
-        let done = self.ended(&mut session, done).await;
-        self.keep(session);
-        done?;
-        Ok(Expired { messages: work.messages, goes_on: true })
+        Expired { messages, goes_on: true }
     }
 
     /// One step of a change.
@@ -156,48 +159,54 @@ impl Writer {
         let mut tries = 0;
         loop {
             tries += 1;
-            let mut session = self.begin(MOVE, Turn::Beside(Durability::Relaxed)).await?;
-            let moved_to = self.passes.moved_to.get(&step.interface).copied();
-            let moved = async {
-                let moved = expiry::move_some(&mut session, step, moved_to).await?;
-                session.commit(MOVE).await?;
-                Ok(moved)
-            };
-            let moved = moved.await;
-            let moved = self.ended(&mut session, moved).await;
-            self.keep(session);
-            match moved {
-                Ok(expiry::Step::Lacks(slots)) => {
+            match self.move_once(step).await {
+                Ok(moving::Step::Lacks(slots)) => {
                     if tries >= TRIES_MAX || !self.make_for(&slots).await {
-                        let state = RetentionState::default();
-                        let state = self.state_of(step).await?.unwrap_or(state);
+                        let state = self.state_of(step).await?.unwrap_or_default();
                         return Ok(Moved { moved: 0, removed: 0, state });
                     }
                 }
-                Ok(expiry::Step::Idle(state) | expiry::Step::Waits(state)) => {
+                Ok(moving::Step::Idle(state) | moving::Step::Waits(state)) => {
                     return Ok(Moved { moved: 0, removed: 0, state });
                 }
-                Ok(expiry::Step::Done { state, change, moved, removed, seen_to: Some(seen_to) }) => {
-                    self.passes.moved_to.insert(step.interface, (change, seen_to));
-                    return Ok(Moved { moved, removed, state });
-                }
-                Ok(expiry::Step::Done { change, moved, removed, seen_to: None, .. }) => {
-                    self.passes.moved_to.remove(&step.interface);
-                    let mut session = self.begin(MOVE, Turn::Alone).await?;
-                    let state = async {
-                        let state = retention::finish(&mut session, step, change).await?;
-                        session.commit(MOVE).await?;
-                        Ok(state)
+                Ok(moving::Step::Done { state, change, moved, removed, seen_to }) => {
+                    let state = match seen_to {
+                        Some(seen_to) => {
+                            self.passes.moved_to.insert(step.interface, (change, seen_to));
+                            state
+                        }
+                        None => self.finish_change(step, change).await?,
                     };
-                    let state = state.await;
-                    let state = self.ended(&mut session, state).await;
-                    self.keep(session);
-                    return Ok(Moved { moved, removed, state: state? });
+                    return Ok(Moved { moved, removed, state });
                 }
                 Err(failed) if failed.is_contended() && tries < TRIES_MAX => pause(tries).await,
                 Err(failed) => return Err(failed.told()),
             }
         }
+    }
+
+    async fn move_once(&mut self, step: &MoveRetention) -> Result<moving::Step, Failed> {
+        let mut session = self.begin(MOVE, Turn::Beside(Durability::Relaxed)).await?;
+        let moved_to = self.passes.moved_to.get(&step.interface).copied();
+        let moved = async {
+            let moved = moving::move_some(&mut session, step, moved_to).await?;
+            session.commit(MOVE).await?;
+            Ok(moved)
+        };
+        let moved = moved.await;
+        let moved = self.ended(&mut session, moved).await;
+        self.keep(session);
+        moved
+    }
+
+    /// All messages of a change were looked at.
+    async fn finish_change(
+        &mut self,
+        step: &MoveRetention,
+        change: RetentionChange,
+    ) -> Result<RetentionState, StoreError> {
+        self.passes.moved_to.remove(&step.interface);
+        alone!(self, MOVE, |session| retention::finish(session, step, change).await)
     }
 
     async fn state_of(&mut self, step: &MoveRetention) -> Result<Option<RetentionState>, Failed> {
@@ -213,16 +222,7 @@ impl Writer {
         confirm: &ConfirmRetention,
     ) -> Result<Option<RetentionState>, StoreError> {
         let what = "confirm how long messages are kept";
-        let mut session = self.begin(what, Turn::Alone).await?;
-        let confirmed = async {
-            let state = retention::confirm(&mut session, confirm).await?;
-            session.commit(what).await?;
-            Ok(state)
-        };
-        let confirmed = confirmed.await;
-        let confirmed = self.ended(&mut session, confirmed).await;
-        self.keep(session);
-        Ok(confirmed?)
+        alone!(self, what, |session| retention::confirm(session, confirm).await)
     }
 
     /// Whether there are partitions for these now.
@@ -254,11 +254,7 @@ async fn expire_in(
     Ok(stepped)
 }
 
-async fn periods_in(
-    session: &mut Session,
-    periods: &mut sealed::Periods,
-    expiry: &Expiry,
-) -> Result<Next, Failed> {
+async fn periods_in(session: &mut Session, periods: &mut Periods, expiry: &Expiry) -> Result<Next, Failed> {
     retention::save_age(session, expiry.aged_to).await?;
     let next = periods.step(session, expiry).await?;
     session.commit(REMOVE).await?;

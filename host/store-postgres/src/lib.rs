@@ -11,6 +11,7 @@ mod day;
 mod dedupe;
 mod delivery;
 mod destination;
+mod dropping;
 mod error;
 mod expiry;
 mod floor;
@@ -18,12 +19,15 @@ mod keeper;
 mod keeping;
 mod maintenance;
 mod message;
+mod moving;
 mod news;
 mod number;
+mod old;
 mod open;
 mod output;
 mod owner;
 mod partition;
+mod period;
 mod process;
 mod query;
 mod readers;
@@ -34,6 +38,7 @@ mod result;
 mod retention;
 mod schema;
 mod sealed;
+mod seen;
 mod servers;
 mod settings;
 mod state;
@@ -42,6 +47,7 @@ mod suspect;
 mod tenure;
 mod term;
 mod transaction;
+mod upgrade;
 mod view;
 mod writer;
 
@@ -49,3 +55,9 @@ pub use open::OpenError;
 pub use partition::Period;
 pub use settings::{PostgresSettings, SettingsError};
 pub use store::PostgresStore;
+pub use upgrade::{check_upgrade, upgrade};
+
+/// Migrations of the tables, in order.
+pub fn migrations() -> &'static [portway_store::Migration] {
+    &schema::MIGRATIONS
+}

@@ -1,5 +1,5 @@
-//! Housekeeping beside the writer: partitions of the days to come, floors of queues, and whether a full
-//! disk has room again.
+//! Housekeeping beside the writer: partitions of the days to come, floors of queues, names of engines that
+//! are gone, and whether a full disk has room again.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -13,6 +13,7 @@ use crate::error::Failed;
 use crate::floor::Floors;
 use crate::partition::{self, Patience};
 use crate::query::Session;
+use crate::seen;
 
 /// What housekeeping remembers between two passes.
 #[derive(Default)]
@@ -82,6 +83,11 @@ impl Housekeeping {
         };
         days.load(session, today).await?;
         if made {
+            match seen::note(session, today).await {
+                // Somebody is at it.
+                Err(failed) if failed.is_locked_out() || failed.is_contended() => {}
+                noted => noted?,
+            }
             self.day.store(today, Ordering::Relaxed);
         }
         Ok(())

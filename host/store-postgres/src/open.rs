@@ -13,7 +13,7 @@ use crate::error::Failed;
 use crate::partition::{self, Patience};
 use crate::query::{Session, value};
 use crate::readers::Readers;
-use crate::schema::{self, Migrated};
+use crate::schema::{self, Beside, Unfit};
 use crate::settings::{PostgresSettings, SettingsError};
 use crate::tenure::Tenures;
 use crate::writer::{Shared, Writer};
@@ -59,8 +59,18 @@ pub enum OpenError {
     NoSchema { place: String },
     #[error("the tables of `{place}` were made by another text of migration `{name}`")]
     Changed { place: String, name: String },
+    #[error(
+        "the tables of `{place}` were changed by a newer program (`{name}`), and this one cannot work on them"
+    )]
+    Newer { place: String, name: String },
+    #[error("somebody holds a lock on the tables of `{place}`, so they cannot be brought up to date")]
+    Locked { place: String },
     #[error("another engine with the name `{engine}` uses `{place}`")]
     InUse { place: String, engine: String },
+    #[error("the tables of `{place}` cannot be brought up to date while engines use them: {}", engines.join(", "))]
+    Busy { place: String, engines: Vec<String> },
+    #[error("there are no tables in `{place}` yet")]
+    Missing { place: String },
     #[error("cannot open the store `{place}`")]
     Store {
         place: String,
@@ -87,7 +97,11 @@ impl OpenError {
             OpenError::Permission { .. } => "let the user create and own the tables of its schema",
             OpenError::NoSchema { .. } => "create a schema and name it in the user's `search_path`",
             OpenError::Changed { .. } => "use the program that made them, or another schema",
+            OpenError::Newer { .. } => "use the newer program, or a backup",
+            OpenError::Locked { .. } => "end long transactions and reports, then try again",
             OpenError::InUse { .. } => "stop the other engine, or give each its own name",
+            OpenError::Busy { .. } => "stop them first",
+            OpenError::Missing { .. } => "`portway run` makes them",
             OpenError::Store { .. } => "look at the log of the server",
         }
     }
@@ -95,7 +109,8 @@ impl OpenError {
     /// Its code, which has a page.
     pub fn code(&self) -> &'static str {
         match self {
-            OpenError::InUse { .. } => code::STORE_IN_USE,
+            OpenError::InUse { .. } | OpenError::Busy { .. } => code::STORE_IN_USE,
+            OpenError::Newer { .. } => code::STORE_NEWER,
             OpenError::Changed { .. } => code::STORE_FOREIGN,
             _ => code::STORE_NOT_OPENED,
         }
@@ -110,16 +125,9 @@ pub(crate) struct Opened {
 }
 
 pub(crate) async fn open(settings: &PostgresSettings) -> Result<Opened, OpenError> {
-    settings.check()?;
-    let connector = Connector::new(settings).map_err(|source| OpenError::Address { source })?;
-    let place = connector.place();
-    connector.look_around().await;
-    let mut session = connector.connect_plain().await.map_err(|failed| classify(failed, &place))?;
-    check_server(&mut session, &place).await?;
-    check_sessions(&connector, &mut session, &place).await?;
-    session.close().await;
+    let (connector, place) = reach(settings).await?;
     let mut session = connector.connect().await.map_err(|failed| classify(failed, &place))?;
-    prepare(&mut session, &place).await?;
+    prepare(&mut session, &place, Beside::WhoeverCan, settings).await?;
     session.close().await;
     let shared = Arc::new(Shared {
         readers: Readers::new(connector.clone(), settings.readers, settings.statement_max),
@@ -139,6 +147,19 @@ pub(crate) async fn open(settings: &PostgresSettings) -> Result<Opened, OpenErro
     }
     let tenure = Tenures::new(Arc::clone(&shared), &settings.engine, settings.takeover_max);
     Ok(Opened { shared, tenure, writer })
+}
+
+/// A server that can be used and is reached directly; where it is.
+pub(crate) async fn reach(settings: &PostgresSettings) -> Result<(Connector, String), OpenError> {
+    settings.check()?;
+    let connector = Connector::new(settings).map_err(|source| OpenError::Address { source })?;
+    let place = connector.place();
+    connector.look_around().await;
+    let mut session = connector.connect_plain().await.map_err(|failed| classify(failed, &place))?;
+    check_server(&mut session, &place).await?;
+    check_sessions(&connector, &mut session, &place).await?;
+    session.close().await;
+    Ok((connector, place))
 }
 
 const SERVER: &str = "SELECT current_setting('server_version_num')::int4, current_setting('server_version'),
@@ -223,10 +244,16 @@ pub(crate) async fn notes(session: &mut Session) -> Result<Vec<String>, Failed> 
 }
 
 /// Tables and the partitions of the next days.
-async fn prepare(session: &mut Session, place: &str) -> Result<(), OpenError> {
-    match schema::migrate(session).await.map_err(|failed| classify(failed, place))? {
-        Migrated::Ready => {}
-        Migrated::Changed(name) => return Err(OpenError::Changed { place: place.to_owned(), name }),
+pub(crate) async fn prepare(
+    session: &mut Session,
+    place: &str,
+    beside: Beside,
+    settings: &PostgresSettings,
+) -> Result<(), OpenError> {
+    match schema::migrate(session, beside, settings.statement_max).await {
+        Ok(fit) => fit.map_err(|unfit| refuse(unfit, place))?,
+        Err(failed) if failed.is_locked_out() => return Err(OpenError::Locked { place: place.to_owned() }),
+        Err(failed) => return Err(classify(failed, place)),
     }
     let today = partition::today(session).await.map_err(|failed| classify(failed, place))?;
     match partition::make_ahead(session, today, Patience::Short).await {
@@ -241,6 +268,16 @@ async fn prepare(session: &mut Session, place: &str) -> Result<(), OpenError> {
             made.map(drop).map_err(|failed| classify(failed, place))
         }
         Err(failed) => Err(classify(failed, place)),
+    }
+}
+
+/// Why this program cannot work on a database.
+pub(crate) fn refuse(unfit: Unfit, place: &str) -> OpenError {
+    let place = place.to_owned();
+    match unfit {
+        Unfit::Changed(name) => OpenError::Changed { place, name },
+        Unfit::Newer(name) => OpenError::Newer { place, name },
+        Unfit::InUse(engines) => OpenError::Busy { place, engines },
     }
 }
 

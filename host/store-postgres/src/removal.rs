@@ -1,44 +1,203 @@
-//! A period whose partitions are being removed: beside whoever writes, and beside the step that asked for it.
+//! Removing a period as a whole once all that is in it is old.
 //!
-//! Detaching waits for who reads, and dropping takes as long as the files are large. The engine stores nothing
-//! while a step of housekeeping is in hand; so a removal goes on by itself, and later steps hear of it.
+//! First it is sealed, by somebody who is alone: from then on nothing is stored in it or moved into it, and
+//! what is done stays done. Then what is needed in it moves to where such things are held, and what goes
+//! although it is quarantined goes by itself. When nothing in it is needed, its removal is decided, again
+//! alone, and carried out whatever happens: what lies beside it, then its partitions.
+//!
+//! Here is the order of these steps; what each does is in `period`, the seal itself in `sealed`.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::BTreeSet;
 
-use portway_store::{ErrorKind, StoreError};
-use tokio::task::JoinSet;
-use tokio::time::timeout;
+use portway_store::Expiry;
 
-use crate::partition::{self, Period};
-use crate::readers::read;
-use crate::sealed::Work;
-use crate::writer::Shared;
+use crate::error::Failed;
+use crate::partition::Slot;
+use crate::period::{self, Checked, Cleared};
+use crate::query::Session;
+use crate::retention::{self, States};
+use crate::sealed::{self, Sealed};
 
-/// How long a step waits for a removal: most are over by then.
-const MOMENT: Duration = Duration::from_millis(20);
-
-/// The one that is in hand. It is given up when this is dropped, and ended by whoever tries it next.
-pub(crate) struct Removal {
-    pub(crate) work: Work,
-    task: JoinSet<Result<(), StoreError>>,
+/// What a pass did with periods.
+#[derive(Clone, Default)]
+pub(crate) struct Periods {
+    work: Option<Work>,
+    /// They were looked at in this pass: tier and first day.
+    tried: BTreeSet<(i16, i32)>,
+    is_over: bool,
 }
 
-impl Removal {
-    pub(crate) fn begin(shared: &Arc<Shared>, work: Work) -> Removal {
-        let mut task = JoinSet::new();
-        task.spawn(remove(Arc::clone(shared), work.period()));
-        Removal { work, task }
+/// How far the removal of a period has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work {
+    pub(crate) sealed: Sealed,
+    stage: Stage,
+    /// Removed with it.
+    pub(crate) messages: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// Whether all is old, behind this message.
+    Check(i64),
+    /// What is needed goes elsewhere.
+    Needed,
+    /// What lies beside it goes, behind this message.
+    Beside(i64),
+    Remove,
+}
+
+/// What is to be done next.
+pub(crate) enum Next {
+    /// Nothing with periods in this pass.
+    Nothing,
+    /// Begin with this one, alone.
+    Seal(Sealed),
+    /// Decide, alone, that this one goes.
+    Decide(Work),
+    /// Its partitions go.
+    Remove(Work),
+    /// A step was made: messages removed.
+    Stepped(u64),
+    /// Partitions are to be made first; nothing was done.
+    Lacks(BTreeSet<Slot>),
+}
+
+impl Work {
+    fn of(sealed: Sealed) -> Work {
+        let stage = if sealed.going { Stage::Beside(0) } else { Stage::Check(0) };
+        Work { sealed, stage, messages: 0 }
     }
 
-    /// What came of it, if it ends within a moment.
-    pub(crate) async fn ended(&mut self) -> Option<Result<(), StoreError>> {
-        let ended = timeout(MOMENT, self.task.join_next()).await.ok()?;
-        let given_up = || StoreError::new(ErrorKind::Unavailable, "the removal of a period was given up");
-        Some(ended.and_then(Result::ok).unwrap_or_else(|| Err(given_up())))
+    /// Goes on from what others did with the period meanwhile.
+    fn take_up(&mut self, now: Sealed) {
+        let is_decided = now.going && !self.sealed.going;
+        if is_decided || (now.by != self.sealed.by && !now.going) {
+            *self = Work::of(now);
+        }
     }
 }
 
-async fn remove(shared: Arc<Shared>, period: Period) -> Result<(), StoreError> {
-    read!(shared.readers, partition::remove, period)
+impl Periods {
+    /// A new pass begins.
+    pub(crate) fn begin(&mut self) {
+        self.tried.clear();
+        self.is_over = false;
+    }
+
+    /// Goes on with a period that was sealed or decided.
+    pub(crate) fn go_on(&mut self, sealed: Sealed) {
+        self.work = Some(Work::of(sealed));
+    }
+
+    /// Nothing more is done with the one that is worked on, in this pass.
+    pub(crate) fn leave(&mut self) {
+        if let Some(work) = self.work.take() {
+            self.tried.insert((work.sealed.tier, work.sealed.from));
+        }
+    }
+
+    /// Nothing more is done with periods in this pass: whoever is in the way of one is in that of others.
+    pub(crate) fn give_up(&mut self) {
+        self.work = None;
+        self.is_over = true;
+    }
+
+    /// One step, inside the transaction that is open.
+    pub(crate) async fn step(&mut self, session: &mut Session, expiry: &Expiry) -> Result<Next, Failed> {
+        if self.is_over {
+            return Ok(Next::Nothing);
+        }
+        let states = retention::states(session).await?;
+        let Some(mut work) = self.work else { return self.find(session, expiry, &states).await };
+        let Some(now) = sealed::hold(session, work.sealed).await? else {
+            // Others removed it, or opened it again.
+            self.leave();
+            return Ok(Next::Stepped(0));
+        };
+        work.take_up(now);
+        self.work = Some(work);
+        match work.stage {
+            Stage::Check(after) => self.check(session, work, after, expiry, &states).await,
+            Stage::Needed => self.clear(session, work, expiry, &states).await,
+            Stage::Beside(after) => {
+                match period::remove_beside(session, work.sealed, after).await? {
+                    Some((last, count)) => {
+                        work.messages += count;
+                        work.stage = Stage::Beside(last);
+                    }
+                    None => work.stage = Stage::Remove,
+                }
+                self.work = Some(work);
+                Ok(Next::Stepped(0))
+            }
+            Stage::Remove => Ok(Next::Remove(work)),
+        }
+    }
+
+    async fn check(
+        &mut self,
+        session: &mut Session,
+        mut work: Work,
+        after: i64,
+        expiry: &Expiry,
+        states: &States,
+    ) -> Result<Next, Failed> {
+        match period::check(session, work.sealed, after, expiry, states).await? {
+            Checked::Young => {
+                sealed::unseal(session, work.sealed).await?;
+                self.leave();
+                return Ok(Next::Stepped(0));
+            }
+            Checked::Old(last) => work.stage = Stage::Check(last),
+            Checked::End => work.stage = Stage::Needed,
+        }
+        self.work = Some(work);
+        Ok(Next::Stepped(0))
+    }
+
+    async fn clear(
+        &mut self,
+        session: &mut Session,
+        work: Work,
+        expiry: &Expiry,
+        states: &States,
+    ) -> Result<Next, Failed> {
+        match period::clear(session, work.sealed, expiry, states).await? {
+            Cleared::Nothing => Ok(Next::Decide(work)),
+            Cleared::Lacks(slots) => Ok(Next::Lacks(slots)),
+            Cleared::Some(removed) => Ok(Next::Stepped(removed)),
+            Cleared::Stuck => {
+                self.leave();
+                Ok(Next::Stepped(0))
+            }
+        }
+    }
+
+    /// What was begun is ended first.
+    async fn find(
+        &mut self,
+        session: &mut Session,
+        expiry: &Expiry,
+        states: &States,
+    ) -> Result<Next, Failed> {
+        let is_new = |sealed: &&Sealed| !self.tried.contains(&(sealed.tier, sealed.from));
+        let begun = sealed::list(session).await?;
+        if let Some(sealed) = begun.iter().find(is_new) {
+            self.go_on(*sealed);
+            return Ok(Next::Stepped(0));
+        }
+        if states.iter().all(|(_, state)| state.change.is_none()) {
+            for sealed in period::candidates(session, expiry.now).await? {
+                if is_new(&&sealed)
+                    && !begun.iter().any(|begun| begun.period() == sealed.period())
+                    && period::looks_old(session, sealed, expiry).await?
+                {
+                    return Ok(Next::Seal(sealed));
+                }
+            }
+        }
+        self.is_over = true;
+        Ok(Next::Nothing)
+    }
 }

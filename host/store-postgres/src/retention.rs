@@ -16,8 +16,8 @@ use sqlx::postgres::PgRow;
 use portway_store::StoreError;
 
 use crate::error::Failed;
-use crate::expiry::Old;
 use crate::number::{self, small, stored};
+use crate::old::Old;
 use crate::query::{Session, value};
 
 /// Every interface with its state, by number.

@@ -1,52 +1,91 @@
 //! The tables, and how an older database gets them.
 //!
-//! Migrations only add, so a database that is ahead of this program is used as it is. One that was changed
-//! after it was applied is refused: what is in the database then is not what the program was built for.
+//! Migrations only add, so a database that is ahead of this program is used as it is, if what was added says
+//! that programs as old as this one work on it. One whose migration was changed after it was applied is
+//! refused: what is in the database then is not what the program was built for.
+//!
+//! No engine that is alive loses the tables it works on: what older programs do not work on is added only
+//! while there is none.
 
+use std::time::Duration;
+
+use portway_store::{Migration, oldest_binary};
 use sha2::{Digest as _, Sha256};
 use sqlx::AssertSqlSafe;
+use tokio::time::sleep;
 
+use crate::connect::limit_statements;
 use crate::error::Failed;
 use crate::query::{Session, value};
+use crate::seen;
 
-/// Name and text of each migration, in order. Each is safe to apply twice, and none is changed after a
-/// release.
-pub(crate) const MIGRATIONS: [(&str, &str); 12] = [
-    ("0001_create_store", include_str!("../../../migrations/postgres/0001_create_store.sql")),
-    (
-        "0002_create_destination_actions",
-        include_str!("../../../migrations/postgres/0002_create_destination_actions.sql"),
-    ),
-    (
-        "0003_create_action_requests",
-        include_str!("../../../migrations/postgres/0003_create_action_requests.sql"),
-    ),
-    ("0004_index_edits", include_str!("../../../migrations/postgres/0004_index_edits.sql")),
-    ("0005_create_message_terms", include_str!("../../../migrations/postgres/0005_create_message_terms.sql")),
-    (
-        "0006_create_source_cursors",
-        include_str!("../../../migrations/postgres/0006_create_source_cursors.sql"),
-    ),
-    ("0007_gather_fresh_terms", include_str!("../../../migrations/postgres/0007_gather_fresh_terms.sql")),
-    ("0008_create_plugin_state", include_str!("../../../migrations/postgres/0008_create_plugin_state.sql")),
-    ("0009_create_outputs", include_str!("../../../migrations/postgres/0009_create_outputs.sql")),
-    ("0010_create_retention", include_str!("../../../migrations/postgres/0010_create_retention.sql")),
-    ("0011_create_engines", include_str!("../../../migrations/postgres/0011_create_engines.sql")),
-    ("0012_note_server", include_str!("../../../migrations/postgres/0012_note_server.sql")),
-];
-
-/// What became of the tables.
-pub(crate) enum Migrated {
-    /// They are as this program knows them, or newer.
-    Ready,
-    /// This one was applied with another text.
-    Changed(String),
+macro_rules! migrations {
+    ($($name:literal)*) => {
+        [$(Migration {
+            name: $name,
+            text: include_str!(concat!("../../../migrations/postgres/", $name, ".sql")),
+        }),*]
+    };
 }
 
-/// The number that the name of a migration begins with. One that comes to lie between others is applied by
-/// itself.
-fn number(name: &str) -> i32 {
-    name.split('_').next().and_then(|number| number.parse().ok()).unwrap_or_default()
+/// Migrations in order. Each is safe to apply twice, and none is changed after a release.
+pub(crate) const MIGRATIONS: [Migration; 13] = migrations![
+    "0001_create_store"
+    "0002_create_destination_actions"
+    "0003_create_action_requests"
+    "0004_index_edits"
+    "0005_create_message_terms"
+    "0006_create_source_cursors"
+    "0007_gather_fresh_terms"
+    "0008_create_plugin_state"
+    "0009_create_outputs"
+    "0010_create_retention"
+    "0011_create_engines"
+    "0012_note_seen_engines"
+    "0013_note_server"
+];
+
+/// The number of the newest.
+pub(crate) const KNOWN: u32 = MIGRATIONS.len() as u32;
+
+/// A database this program cannot work on.
+#[derive(Debug)]
+pub(crate) enum Unfit {
+    /// This migration was applied with another text.
+    Changed(String),
+    /// What a newer program added needs a newer one.
+    Newer(String),
+    /// These engines would not work on what is to be added, or nobody is to be there.
+    InUse(Vec<String>),
+}
+
+/// What was applied to a database, where this program can work on it.
+#[derive(Debug, Default)]
+pub(crate) struct Schema {
+    /// Of the migrations that this program knows.
+    applied: Vec<u32>,
+    /// The names of the others.
+    pub(crate) newer: Vec<String>,
+}
+
+/// Who else may use the database while its tables change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// Whoever works on the new tables as well.
+    WhoeverCan,
+    Nobody,
+}
+
+impl Schema {
+    /// The newest migration that was applied; none: there are no tables.
+    pub(crate) fn present(&self) -> Option<u32> {
+        self.applied.iter().copied().max()
+    }
+
+    /// What is to be applied, in order. One that comes to lie between others is applied by itself.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = &'static Migration> {
+        MIGRATIONS.iter().filter(move |migration| !self.applied.contains(&migration.number()))
+    }
 }
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -55,55 +94,134 @@ const TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
         digest     bytea NOT NULL,
         applied_at timestamptz NOT NULL DEFAULT now()
     );
+    ALTER TABLE schema_migrations ADD COLUMN IF NOT EXISTS oldest_binary integer;
     COMMENT ON TABLE schema_migrations IS 'Which migrations were applied.';
     COMMENT ON COLUMN schema_migrations.number IS 'Its number.';
     COMMENT ON COLUMN schema_migrations.name IS 'Its name.';
-    COMMENT ON COLUMN schema_migrations.digest IS 'SHA-256 of its text.';
-    COMMENT ON COLUMN schema_migrations.applied_at IS 'When.'";
+    COMMENT ON COLUMN schema_migrations.digest IS 'SHA-256 of its statements.';
+    COMMENT ON COLUMN schema_migrations.applied_at IS 'When.';
+    COMMENT ON COLUMN schema_migrations.oldest_binary IS
+        'The newest migration that a program has to know, at least, to work on the tables; none: nobody said.'";
 const IS_THERE: &str =
     "SELECT to_regclass(quote_ident(current_schema()) || '.schema_migrations') IS NOT NULL";
-const APPLIED: &str = "SELECT number, name, digest FROM schema_migrations ORDER BY number";
-const RECORD: &str = "INSERT INTO schema_migrations (number, name, digest) VALUES ($1, $2, $3)";
+/// As JSON, because of tables that lack a column.
+const APPLIED: &str = "SELECT number, name, digest, (to_jsonb(m) ->> 'oldest_binary')::int4
+    FROM schema_migrations m ORDER BY number";
+const RECORD: &str = "INSERT INTO schema_migrations (number, name, digest, oldest_binary)
+    VALUES ($1, $2, $3, $4)";
 const LOCK: &str = "SELECT pg_advisory_lock(hashtextextended(current_schema() || ': migrations', 0))";
 const UNLOCK: &str = "SELECT pg_advisory_unlock(hashtextextended(current_schema() || ': migrations', 0))";
 
+const WHAT: &str = "bring the tables up to date";
+/// How long a migration may take, or wait for that of another engine.
+const MIGRATION_MAX: Duration = Duration::from_secs(86_400);
+/// Times a lock is tried for, of 2 seconds each: new inserts wait behind whoever waits for one.
+const TRIES_MAX: u32 = 20;
+/// Between two tries.
+const PAUSE: Duration = Duration::from_secs(1);
+
+fn digest(migration: &Migration) -> Vec<u8> {
+    Sha256::digest(migration.statements()).to_vec()
+}
+
+/// What was applied to a database, if this program works on it.
+pub(crate) async fn read(session: &mut Session) -> Result<Result<Schema, Unfit>, Failed> {
+    let is_there = session.read_one(WHAT, sqlx::query(IS_THERE), |row| value::<bool>(row, 0)).await?;
+    if is_there != Some(true) {
+        return Ok(Ok(Schema::default()));
+    }
+    let applied = session.read(WHAT, sqlx::query(APPLIED), |row| {
+        Ok((
+            u32::try_from(value::<i32>(row, 0)?).unwrap_or(u32::MAX),
+            value::<String>(row, 1)?,
+            value::<Vec<u8>>(row, 2)?,
+            value::<Option<i32>>(row, 3)?,
+        ))
+    });
+    let mut schema = Schema::default();
+    for (number, name, recorded, oldest) in applied.await? {
+        match MIGRATIONS.iter().find(|migration| migration.number() == number) {
+            Some(known) if digest(known) == recorded => schema.applied.push(number),
+            Some(_) => return Ok(Err(Unfit::Changed(name))),
+            None => {
+                let works = oldest.and_then(|oldest| u32::try_from(oldest).ok());
+                if works.is_none_or(|oldest| oldest > KNOWN) {
+                    return Ok(Err(Unfit::Newer(name)));
+                }
+                schema.newer.push(name);
+            }
+        }
+    }
+    Ok(Ok(schema))
+}
+
 /// Brings the tables to what this program knows. Of two engines that start, the second waits for the first.
-pub(crate) async fn migrate(session: &mut Session) -> Result<Migrated, Failed> {
-    let what = "bring the tables up to date";
-    session.execute(what, sqlx::query(LOCK)).await?;
-    let migrated = migrate_locked(session).await;
+/// `statement_max` is what the session allows a statement otherwise.
+pub(crate) async fn migrate(
+    session: &mut Session,
+    beside: Beside,
+    statement_max: Duration,
+) -> Result<Result<(), Unfit>, Failed> {
+    match read(session).await? {
+        Ok(schema) if schema.missing().next().is_none() => return Ok(Ok(())),
+        Ok(_) => {}
+        Err(unfit) => return Ok(Err(unfit)),
+    }
+    limit_statements(session, MIGRATION_MAX).await?;
+    session.execute(WHAT, sqlx::query(LOCK)).await?;
+    let migrated = migrate_locked(session, beside).await;
     if migrated.is_err() {
         session.roll_back().await;
     }
     if !session.is_broken {
-        session.execute(what, sqlx::query(UNLOCK)).await?;
+        session.execute(WHAT, sqlx::query(UNLOCK)).await?;
+        limit_statements(session, statement_max).await?;
     }
     migrated
 }
 
-async fn migrate_locked(session: &mut Session) -> Result<Migrated, Failed> {
-    let what = "bring the tables up to date";
-    let is_there = session.read_one(what, sqlx::query(IS_THERE), |row| value::<bool>(row, 0)).await?;
-    if is_there != Some(true) {
-        session.script(what, TABLE).await?;
+async fn migrate_locked(session: &mut Session, beside: Beside) -> Result<Result<(), Unfit>, Failed> {
+    let schema = match read(session).await? {
+        Ok(schema) => schema,
+        Err(unfit) => return Ok(Err(unfit)),
+    };
+    let engines = in_the_way(session, &schema, beside).await?;
+    if !engines.is_empty() {
+        return Ok(Err(Unfit::InUse(engines)));
     }
-    let applied = session.read(what, sqlx::query(APPLIED), |row| {
-        Ok((value::<i32>(row, 0)?, value::<String>(row, 1)?, value::<Vec<u8>>(row, 2)?))
-    });
-    let applied = applied.await?;
-    for (name, script) in MIGRATIONS {
-        let number = number(name);
-        let digest = Sha256::digest(script).to_vec();
-        match applied.iter().find(|(applied, ..)| *applied == number) {
-            Some((.., known)) if *known == digest => {}
-            Some((_, name, _)) => return Ok(Migrated::Changed(name.clone())),
-            None => {
-                session.script(what, "BEGIN").await?;
-                session.script(what, AssertSqlSafe(script)).await?;
-                session.execute(what, sqlx::query(RECORD).bind(number).bind(name).bind(digest)).await?;
-                session.commit(what).await?;
+    session.script(WHAT, TABLE).await?;
+    for migration in schema.missing() {
+        let mut tries = 1;
+        while let Err(failed) = apply(session, migration).await {
+            session.roll_back().await;
+            if !failed.is_locked_out() || tries >= TRIES_MAX {
+                return Err(failed);
             }
+            tries += 1;
+            sleep(PAUSE).await;
         }
     }
-    Ok(Migrated::Ready)
+    Ok(Ok(()))
+}
+
+/// Engines that are alive and must not be. Whoever is has the tables as they are now, and knows the oldest
+/// program that works on them, or more.
+async fn in_the_way(session: &mut Session, schema: &Schema, beside: Beside) -> Result<Vec<String>, Failed> {
+    let now = oldest_binary(&MIGRATIONS, |number| schema.applied.contains(&number));
+    let then = oldest_binary(&MIGRATIONS, |number| schema.missing().any(|one| one.number() == number));
+    if then > now || beside == Beside::Nobody { seen::alive(session).await } else { Ok(Vec::new()) }
+}
+
+async fn apply(session: &mut Session, migration: &Migration) -> Result<(), Failed> {
+    let number = migration.number();
+    let oldest = oldest_binary(&MIGRATIONS, |one| one == number);
+    session.script(WHAT, "BEGIN; SET LOCAL lock_timeout = '2s'").await?;
+    session.script(WHAT, AssertSqlSafe(migration.text)).await?;
+    let record = sqlx::query(RECORD)
+        .bind(number.cast_signed())
+        .bind(migration.name)
+        .bind(digest(migration))
+        .bind(oldest.cast_signed());
+    session.execute(WHAT, record).await?;
+    session.commit(WHAT).await
 }

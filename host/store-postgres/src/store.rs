@@ -15,11 +15,11 @@ use portway_store::{
 };
 use tokio::sync::Mutex;
 
+use crate::dropping::Dropping;
 use crate::keeper::Step;
 use crate::open::{self, OpenError};
 use crate::partition::{self, Period};
 use crate::readers::read;
-use crate::removal::Removal;
 use crate::settings::PostgresSettings;
 use crate::tenure::Tenures;
 use crate::writer::{Shared, Writer};
@@ -30,7 +30,7 @@ pub struct PostgresStore {
     shared: Arc<Shared>,
     writer: Mutex<Writer>,
     tenure: Tenures,
-    removal: Mutex<Option<Removal>>,
+    dropping: Mutex<Option<Dropping>>,
 }
 
 impl PostgresStore {
@@ -41,7 +41,7 @@ impl PostgresStore {
             shared: opened.shared,
             writer: Mutex::new(opened.writer),
             tenure: opened.tenure,
-            removal: Mutex::default(),
+            dropping: Mutex::default(),
         })
     }
 
@@ -204,19 +204,19 @@ impl Store for PostgresStore {
     }
 
     async fn expire(&self, expiry: &Expiry) -> Result<Expired, StoreError> {
-        let mut removal = self.removal.lock().await;
-        if removal.is_none() {
+        let mut dropping = self.dropping.lock().await;
+        if dropping.is_none() {
             match self.writer.lock().await.expire(expiry).await? {
                 Step::Done(expired) => return Ok(expired),
-                Step::Remove(work) => *removal = Some(Removal::begin(&self.shared, work)),
+                Step::Remove(work) => *dropping = Some(Dropping::begin(&self.shared, work)),
             }
         }
-        let Some(mut in_hand) = removal.take() else { return Ok(Expired::default()) };
+        let Some(mut in_hand) = dropping.take() else { return Ok(Expired::default()) };
         let Some(removed) = in_hand.ended().await else {
-            *removal = Some(in_hand);
+            *dropping = Some(in_hand);
             return Ok(Expired { messages: 0, goes_on: true });
         };
-        Ok(self.writer.lock().await.removed(&in_hand.work, removed).await?)
+        Ok(self.writer.lock().await.removed(&in_hand.work, removed))
     }
 
     async fn move_retention(&self, step: &MoveRetention) -> Result<Moved, StoreError> {
@@ -256,7 +256,7 @@ impl Store for PostgresStore {
     }
 
     async fn close(&self) -> Result<(), StoreError> {
-        self.removal.lock().await.take();
+        self.dropping.lock().await.take();
         self.shared.readers.close();
         // No result of this tenure comes any more once its groups are given back.
         let mut writer = self.writer.lock().await;

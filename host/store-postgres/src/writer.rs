@@ -51,6 +51,8 @@ pub(crate) struct Writer {
     session: Option<Session>,
     /// The process in the server that served the last session.
     pid: Option<i32>,
+    /// The name was forgotten while this engine was away, and with it the mark of its last transaction.
+    is_forgotten: bool,
     known: Known,
     /// A session of it was made ready before.
     is_begun: bool,
@@ -90,6 +92,7 @@ impl Writer {
             takeover_max,
             session: None,
             pid: None,
+            is_forgotten: false,
             known: Known::default(),
             is_begun: false,
             is_closed: false,
@@ -116,7 +119,9 @@ impl Writer {
         shared.days.forget();
         shared.housekeeping.forget();
         let mut session = shared.connector.connect().await?;
-        self.pid = Some(become_writer(&mut session, &self.engine, self.pid, self.takeover_max).await?);
+        let becoming = become_writer(&mut session, &self.engine, self.pid, self.takeover_max).await?;
+        self.is_forgotten |= becoming.is_new && self.pid.is_some();
+        self.pid = Some(becoming.pid);
         self.known = Known::read(&mut session).await?;
         self.note(open::notes(&mut session).await?);
         let today = partition::today(&mut session).await?;
@@ -192,6 +197,7 @@ impl Writer {
         }
         self.keep(session);
         let Stored { mut outcome, day, strangers } = written?;
+        self.is_forgotten = false;
         outcome.elsewhere = self.shared.told.tell(&strangers);
         self.known.groups.extend(batch.new_messages().map(|message| message.group));
         if let Some(day) = day {
@@ -276,6 +282,11 @@ impl Writer {
             }
         };
         match outcome {
+            None if self.is_forgotten => {
+                // It may have been committed: only a start from what is stored can tell.
+                let text = "this engine was away for so long that its last transaction is not remembered";
+                Err(StoreError::new(ErrorKind::Fatal, text))
+            }
             None => Ok(None),
             // No batch was ever written.
             Some(outcome) if outcome.is_empty() => Ok(None),

@@ -32,8 +32,15 @@ mod suspect;
 mod term;
 mod thread;
 mod transaction;
+mod upgrade;
 mod view;
 mod writer;
 
 pub use open::{OpenError, SqliteSettings};
 pub use store::SqliteStore;
+pub use upgrade::{check_upgrade, upgrade};
+
+/// Migrations of the tables, in order.
+pub fn migrations() -> &'static [portway_store::Migration] {
+    &schema::MIGRATIONS
+}

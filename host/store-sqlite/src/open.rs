@@ -50,8 +50,12 @@ pub enum OpenError {
     Network { path: PathBuf, kind: String },
     #[error("`{path}` is not a store of this program: it belongs to another one")]
     Foreign { path: PathBuf },
-    #[error("the store `{path}` has version {found}, this program knows up to {VERSION}")]
+    #[error(
+        "the store `{path}` has version {found}, this program knows up to {VERSION} and cannot work on it"
+    )]
     Newer { path: PathBuf, found: i32 },
+    #[error("there is no store `{path}` yet")]
+    Missing { path: PathBuf },
     #[error("`{path}` is damaged, or no store: {what}")]
     Damaged { path: PathBuf, what: String },
     #[error("`{path}` is not a file")]
@@ -78,6 +82,7 @@ impl OpenError {
             OpenError::Network { .. } => "put the store on a disk of this machine",
             OpenError::Foreign { .. } | OpenError::NotAFile { .. } => "name another file under `store.path`",
             OpenError::Newer { .. } => "use the newer program that made it, or a backup",
+            OpenError::Missing { .. } => "`portway run` makes it",
             OpenError::Damaged { .. } => "keep the file for recovery and start from a backup",
             OpenError::Io { .. } | OpenError::Database { .. } => {
                 "check the path, its permissions and the disk"
@@ -94,7 +99,9 @@ impl OpenError {
             OpenError::Newer { .. } => code::STORE_NEWER,
             OpenError::Damaged { .. } => code::STORE_DAMAGED,
             OpenError::NotAFile { .. } => code::STORE_NOT_A_FILE,
-            OpenError::Io { .. } | OpenError::Database { .. } => code::STORE_NOT_OPENED,
+            OpenError::Missing { .. } | OpenError::Io { .. } | OpenError::Database { .. } => {
+                code::STORE_NOT_OPENED
+            }
         }
     }
 
@@ -184,14 +191,21 @@ const IDENTITY: &str = "SELECT (SELECT application_id FROM pragma_application_id
 fn identify(path: &Path) -> Result<(i32, Connection), OpenError> {
     let database = |source| OpenError::database(path, source);
     let probe = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(database)?;
+    Ok((version(path, &probe)?, probe))
+}
+
+/// The version of a file that is ours, or empty, and that this program works on.
+pub(crate) fn version(path: &Path, probe: &Connection) -> Result<i32, OpenError> {
+    let database = |source| OpenError::database(path, source);
     let identity: (i32, i32, i64) =
         probe.query_row(IDENTITY, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).map_err(database)?;
     match identity {
-        (0, _, 0) => Ok((0, probe)),
-        (APPLICATION_ID, version, _) if version > VERSION => {
-            Err(OpenError::Newer { path: path.to_path_buf(), found: version })
+        (0, _, 0) => Ok(0),
+        (APPLICATION_ID, version, _) => {
+            let works = version <= VERSION || schema::works_on(probe, version).map_err(database)?;
+            let newer = OpenError::Newer { path: path.to_path_buf(), found: version };
+            if works { Ok(version) } else { Err(newer) }
         }
-        (APPLICATION_ID, version, _) => Ok((version, probe)),
         _ => Err(OpenError::Foreign { path: path.to_path_buf() }),
     }
 }
@@ -215,7 +229,7 @@ fn check(path: &Path, probe: &Connection) -> Result<(), OpenError> {
 }
 
 /// The log SQLite keeps beside a database.
-fn log_of(path: &Path) -> PathBuf {
+pub(crate) fn log_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
     PathBuf::from(name)
@@ -230,7 +244,7 @@ fn file_bytes(path: &Path) -> u64 {
 pub(crate) const BUSY_MAX: Duration = Duration::from_secs(2);
 
 /// What all connections have in common.
-fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+pub(crate) fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     // Without SQLite's own lock: a connection is used by one thread at a time.
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_MAX)?;

@@ -13,6 +13,7 @@ mod fixture;
 pub mod intake;
 pub mod keeping;
 pub mod listing;
+pub mod migrations;
 pub mod order;
 pub mod ownership;
 pub mod results;

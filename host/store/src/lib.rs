@@ -9,6 +9,7 @@ mod error;
 pub mod mark;
 #[cfg(feature = "memory")]
 pub mod memory;
+mod migration;
 mod numbers;
 mod ownership;
 mod read;
@@ -17,6 +18,9 @@ mod store;
 mod write;
 
 pub use error::{ErrorKind, StoreError};
+pub use migration::{
+    Head, HeadError, Migration, Others, TableWork, UpgradePlan, UpgradeStep, Upgraded, Work, oldest_binary,
+};
 pub use numbers::Numbers;
 pub use ownership::{Claimed, EngineView, News, Owner, Tenure};
 pub use read::{

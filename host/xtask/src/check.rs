@@ -1,7 +1,7 @@
 //! `cargo xtask check`: what a compiler does not see.
 //!
-//! Formatting, lints, licences, the arrows between crates, the shape of files, the contract's
-//! hashes, the codes of errors with their pages, and the tests that the table of complaints
+//! Formatting, lints, licences, the arrows between crates, the shape of files, the hashes of the
+//! contract and of migrations, the codes of errors with their pages, and the tests that the table of complaints
 //! names. Every finding says which rule it breaks and where to read it.
 
 mod arrows;
@@ -10,6 +10,7 @@ mod complaints;
 mod contract;
 mod errors;
 mod licences;
+mod migrations;
 mod shape;
 
 use std::path::Path;
@@ -27,6 +28,7 @@ pub fn check(root: &Path) -> Result<()> {
     findings.extend(licences::findings(&metadata)?);
     findings.extend(shape::findings(root)?);
     findings.extend(contract::findings(root)?);
+    findings.extend(migrations::findings(root)?);
     findings.extend(codes::findings(root)?);
     findings.extend(errors::findings(root)?);
     findings.extend(complaints::findings(root)?);
@@ -40,10 +42,11 @@ pub fn check(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `cargo xtask fix`: formats, and writes the contract's hashes anew.
+/// `cargo xtask fix`: formats, and writes the hashes of the contract and of migrations anew.
 pub fn fix(root: &Path) -> Result<()> {
     run(cargo(root).args(["fmt", "--all"]))?;
-    contract::write(root)
+    contract::write(root)?;
+    migrations::write(root)
 }
 
 fn metadata(root: &Path) -> Result<serde_json::Value> {

@@ -56,9 +56,10 @@ With `--json` every command that prints data prints JSON, one document a line.
 | 0 | done |
 | 1 | it was tried and did not work |
 | 2 | the command line is wrong |
-| 3 | the project has problems |
+| 3 | the project has problems, or another engine delivers what this one would |
 | 4 | no engine runs for the project |
 | 5 | the engine refused what was asked |
+| 6 | it was only looked, and there is something to do |
 ";
 
 fn commands() -> String {

@@ -23,6 +23,7 @@ pub mod state;
 pub mod status;
 pub mod test;
 pub mod try_message;
+pub mod upgrade;
 pub mod validate;
 
 use std::io;
@@ -34,7 +35,7 @@ use crate::client::ClientError;
 use crate::output::{Exit, Output};
 use crate::traffic::{GenerateError, ReceiveError};
 use crate::wiring::catalog::FindError;
-use crate::wiring::{AssembleError, StartError};
+use crate::wiring::{AssembleError, StartError, store};
 
 /// Runs a command that needs no engine of its own. `judge` adds to a project's problems what
 /// only its plugins know.
@@ -60,6 +61,7 @@ pub async fn dispatch(command: Command, output: &mut Output, judge: impl AsyncFn
         Command::Drain(args) => drain::run(args, output).await,
         Command::Retention(args) => retention::run(args, output).await,
         Command::Backup(args) => backup::run(args, output).await,
+        Command::Upgrade(args) => upgrade::run(args, output).await,
         Command::Gen(args) => r#gen::run(args, output).await,
         Command::Sink(args) => sink::run(args, output).await,
         Command::Explain(args) => explain::run(args, output),
@@ -100,6 +102,9 @@ fn explain(error: &anyhow::Error) -> (Option<String>, Option<&'static str>) {
     }
     if let Some(error) = error.downcast_ref::<AssembleError>() {
         return (error.hint(), Some(error.code()));
+    }
+    if let Some(error) = error.downcast_ref::<store::OpenError>() {
+        return (Some(error.hint().to_owned()), Some(error.code()));
     }
     if let Some(error) = error.downcast_ref::<EncryptedError>() {
         return (error.hint().map(str::to_owned), Some(error.code()));

@@ -31,7 +31,7 @@ mod secret_tally;
 mod source_set;
 mod sources;
 mod state_store;
-mod store;
+pub(crate) mod store;
 mod threads;
 mod traces;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use portway_config::Project;
-use portway_store::Store;
+use portway_store::{Store, UpgradePlan, Upgraded};
 use portway_store_postgres::{PostgresSettings, PostgresStore};
 use portway_store_sqlite::{SqliteSettings, SqliteStore};
 use sha2::{Digest, Sha256};
@@ -39,21 +39,51 @@ impl OpenError {
 
 /// Opens the store that the project names. What an operator should know of it goes to the log.
 pub async fn open(project: &Project) -> Result<Arc<dyn Store>, OpenError> {
-    let settings = &project.store;
-    let Some(url) = &settings.url else {
-        let settings = SqliteSettings {
-            free_floor_bytes: settings.free_bytes_min.0,
-            wal_bytes_max: settings.log_bytes_max.0,
-            ..SqliteSettings::new(settings.path.as_path())
-        };
-        return Ok(Arc::new(SqliteStore::open(settings).await?));
+    let settings = match StoreSettings::of(project) {
+        StoreSettings::File(settings) => return Ok(Arc::new(SqliteStore::open(settings).await?)),
+        StoreSettings::Database(settings) => settings,
     };
-    let engine = settings.engine.clone().unwrap_or_else(|| engine_name(project.data_dir()));
-    let store = PostgresStore::open(PostgresSettings::new(url.reveal(), engine)).await?;
+    let store = PostgresStore::open(settings).await?;
     for note in store.notes() {
         tracing::warn!("{note}");
     }
     Ok(Arc::new(store))
+}
+
+/// What an upgrade of the store to the tables of this program would do. Nothing is changed.
+pub async fn check_upgrade(project: &Project) -> Result<UpgradePlan, OpenError> {
+    Ok(match StoreSettings::of(project) {
+        StoreSettings::File(settings) => portway_store_sqlite::check_upgrade(settings).await?,
+        StoreSettings::Database(settings) => portway_store_postgres::check_upgrade(settings).await?,
+    })
+}
+
+/// Brings the store to the tables of this program, while no engine uses it.
+pub async fn upgrade(project: &Project) -> Result<Upgraded, OpenError> {
+    Ok(match StoreSettings::of(project) {
+        StoreSettings::File(settings) => portway_store_sqlite::upgrade(settings).await?,
+        StoreSettings::Database(settings) => portway_store_postgres::upgrade(settings).await?,
+    })
+}
+
+enum StoreSettings {
+    File(SqliteSettings),
+    Database(PostgresSettings),
+}
+
+impl StoreSettings {
+    fn of(project: &Project) -> StoreSettings {
+        let settings = &project.store;
+        let Some(url) = &settings.url else {
+            return StoreSettings::File(SqliteSettings {
+                free_floor_bytes: settings.free_bytes_min.0,
+                wal_bytes_max: settings.log_bytes_max.0,
+                ..SqliteSettings::new(settings.path.as_path())
+            });
+        };
+        let engine = settings.engine.clone().unwrap_or_else(|| engine_name(project.data_dir()));
+        StoreSettings::Database(PostgresSettings::new(url.reveal(), engine))
+    }
 }
 
 /// The same whenever an engine starts on this machine for this folder.

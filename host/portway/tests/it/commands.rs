@@ -273,6 +273,18 @@ fn check(found: &str, wanted: Expect) {
 }
 
 #[tokio::test]
+async fn an_upgrade_of_a_store_that_is_not_there_is_nothing_to_do() {
+    let project = project();
+    let dir = project.path().to_str().unwrap();
+    let (exit, stdout, stderr) = portway(&["upgrade", "--check", "--project", dir]).await;
+    assert_eq!((exit, stderr.as_str()), (Exit::Done, ""));
+    assert!(stdout.ends_with(": there is no store yet; `portway run` makes it\n"), "{stdout}");
+    let (exit, stdout, _) = portway(&["--json", "upgrade", "--check", "--project", dir]).await;
+    assert_eq!(exit, Exit::Done);
+    assert!(stdout.contains("\"present\":null") && stdout.contains("\"to_do\":false"), "{stdout}");
+}
+
+#[tokio::test]
 async fn a_message_is_shown_with_all_that_is_known_of_it() {
     let running = Running::start().await;
     let (exit, stdout, _) = running.portway(&["message", "show", "7"]).await;

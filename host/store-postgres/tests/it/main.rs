@@ -16,5 +16,8 @@ mod ownership;
 mod plans;
 mod proxies;
 mod retention;
+mod seen;
 mod texts;
 mod tls;
+mod together;
+mod upgrade;

@@ -107,11 +107,9 @@ async fn an_engine_of_the_same_name_is_refused_and_one_of_another_is_not() {
 }
 
 #[tokio::test]
-async fn a_newer_database_is_used_and_a_changed_migration_refused() {
+async fn a_changed_migration_is_refused() {
     let server = Server::of_system();
     drop(server.open().await);
-    server.sql("INSERT INTO schema_migrations (number, name, digest) VALUES (999, '0999_from_tomorrow', '')");
-    drop(PostgresStore::open(server.settings()).await.unwrap());
     server.sql("UPDATE schema_migrations SET digest = 'other' WHERE number = 2");
     let (text, error) = refused(server.settings()).await;
     assert!(matches!(error, OpenError::Changed { .. }), "{error:?}");
@@ -126,9 +124,8 @@ async fn engines_that_start_together_bring_the_tables_up_to_date_once() {
         |n: u32| PostgresStore::open(PostgresSettings { engine: format!("engine {n}"), ..settings.clone() });
     let (a, b, c) = tokio::join!(open(1), open(2), open(3));
     assert!(a.is_ok() && b.is_ok() && c.is_ok());
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../migrations/postgres");
-    let migrations = std::fs::read_dir(folder).unwrap().count();
-    assert_eq!(server.sql("SELECT count(*) FROM schema_migrations"), migrations.to_string());
+    let known = portway_store_postgres::migrations().len();
+    assert_eq!(server.sql("SELECT count(*) FROM schema_migrations"), known.to_string());
 }
 
 #[tokio::test]

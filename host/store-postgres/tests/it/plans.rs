@@ -203,6 +203,10 @@ async fn use_everything(server: &Server) {
     crate::retention::set_back(server);
     crate::retention::expire(&opened).await;
     opened.close().await.unwrap();
+    // What an upgrade would do, and doing it.
+    server.sql("DELETE FROM schema_migrations WHERE number >= 4");
+    portway_store_postgres::check_upgrade(server.settings()).await.unwrap();
+    crate::upgrade::upgraded(server).await;
 }
 
 #[tokio::test]
@@ -223,7 +227,7 @@ async fn no_statement_reads_a_large_table_as_a_whole() {
             continue;
         }
         // Of the test itself.
-        if statement.ends_with("SET day = day - 60") {
+        if statement.contains("SET day = day - 60") {
             continue;
         }
         // All of what a partial index holds, of one period.

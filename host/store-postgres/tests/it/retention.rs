@@ -20,26 +20,25 @@ const LATER: Timestamp = Timestamp(u64::MAX >> 2);
 
 /// As if all there is was stored 60 days ago, by the clock of the database.
 pub(crate) fn set_back(server: &Server) {
-    server.sql(
-        "DO $$ DECLARE t text; n int; BEGIN
+    set_back_over(server, 1);
+}
+
+/// The same, spread over some weeks before that.
+pub(crate) fn set_back_over(server: &Server, weeks: u32) {
+    server.sql(&format!(
+        "DO $$ DECLARE t text; n int; w int; first int; BEGIN
         FOREACH t IN ARRAY ARRAY['bodies', 'attempts', 'outputs', 'deliveries', 'messages'] LOOP
             FOREACH n IN ARRAY ARRAY[7, 21, 49] LOOP
-                EXECUTE format('CREATE TABLE %1$s_t%2$s_old PARTITION OF %1$s_t%2$s FOR VALUES FROM (%3$s) TO (%4$s)',
-                    t, n, floor(extract(epoch FROM now()) / 86400)::int - 60,
-                    floor(extract(epoch FROM now()) / 86400)::int - 53);
+                FOR w IN 0..{weeks} - 1 LOOP
+                    first := floor(extract(epoch FROM now()) / 86400)::int - 60 - 7 * w;
+                    EXECUTE format('CREATE TABLE %1$s_t%2$s_%3$s PARTITION OF %1$s_t%2$s FOR VALUES FROM (%4$s)
+                        TO (%5$s)', t, n, to_char(date '1970-01-01' + first, 'YYYYMMDD'), first, first + 7);
+                END LOOP;
             END LOOP;
-            EXECUTE format('UPDATE %s SET day = day - 60', t);
+            EXECUTE format('UPDATE %s SET day = day - 60 - 7 * (%s %% {weeks})', t,
+                CASE t WHEN 'messages' THEN 'id' ELSE 'message_id' END);
         END LOOP; END $$",
-    );
-    // Named as the store names it.
-    server.sql(
-        "DO $$ DECLARE leaf text; BEGIN
-        FOR leaf IN SELECT relname FROM pg_class WHERE relname ~ '_t\\d+_old$' AND relkind = 'r'
-            AND relnamespace = current_schema()::regnamespace LOOP
-            EXECUTE format('ALTER TABLE %s RENAME TO %s', leaf,
-                replace(leaf, 'old', to_char(now() AT TIME ZONE 'UTC' - interval '60 days', 'YYYYMMDD')));
-        END LOOP; END $$",
-    );
+    ));
 }
 
 fn old_periods(server: &Server) -> String {
@@ -52,13 +51,18 @@ fn old_periods(server: &Server) -> String {
 pub(crate) async fn expire(store: &PostgresStore) -> u64 {
     let mut messages = 0;
     for _ in 0..1_000 {
-        let expired = store.expire(&Expiry { now: LATER, aged_to: NOW, limit: 100 }).await.unwrap();
+        let expired = expire_once(store).await;
         messages += expired.messages;
         if !expired.goes_on {
             return messages;
         }
     }
     panic!("there is always more that is old")
+}
+
+/// One step of an engine that finds everything old.
+pub(crate) async fn expire_once(store: &PostgresStore) -> portway_store::Expired {
+    store.expire(&Expiry { now: LATER, aged_to: NOW, limit: 100 }).await.unwrap()
 }
 
 /// Messages 1 to 300: all are sent but 7, which is quarantined at its first destination, and 8, which waits.

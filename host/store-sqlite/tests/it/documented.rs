@@ -44,3 +44,12 @@ async fn migrations_can_be_applied_twice() {
     use portway_store::Store as _;
     assert_eq!(store.load_messages(&[portway_model::MessageId(1)]).await.unwrap()[0].body, "kept");
 }
+
+#[test]
+fn migrations_only_add_and_say_truly_what_they_do() {
+    let findings = portway_store::conformance::migrations::findings(portway_store_sqlite::migrations());
+    assert_eq!(findings, [""; 0]);
+    for migration in portway_store_sqlite::migrations() {
+        assert_eq!(migration.head().unwrap().others, None, "{}: a file has one engine", migration.name);
+    }
+}

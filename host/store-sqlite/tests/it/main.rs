@@ -13,3 +13,4 @@ mod opening;
 mod plans;
 mod retention;
 mod search;
+mod upgrade;

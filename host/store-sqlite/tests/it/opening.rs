@@ -50,14 +50,6 @@ async fn a_file_that_is_no_database_is_refused() {
     assert!(matches!(refused(of_folder).await, OpenError::NotAFile { .. }));
 }
 
-#[tokio::test]
-async fn a_store_of_a_newer_program_is_refused() {
-    let folder = Folder::new();
-    drop(folder.open().await);
-    beside(&folder.path()).pragma_update(None, "user_version", 99).unwrap();
-    assert!(matches!(refused(folder.settings()).await, OpenError::Newer { found: 99, .. }));
-}
-
 /// A closed store with some messages.
 async fn with_messages(folder: &Folder) {
     let opened = folder.open().await;

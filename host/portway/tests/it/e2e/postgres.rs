@@ -91,3 +91,66 @@ async fn a_second_engine_is_refused_or_stands_by_and_takes_over() {
     );
     standby.stop().await;
 }
+
+#[tokio::test]
+async fn an_upgrade_is_shown_beside_the_engine_and_done_without_it() {
+    let cluster = cluster();
+    let project = project(&cluster.url());
+    let nothing = project.portway(&["upgrade", "--check"]).await;
+    assert_eq!(nothing.code, Some(0), "{}", nothing.stderr);
+    assert!(nothing.stdout.contains("there is no store yet"), "{}", nothing.stdout);
+    let refused = project.portway(&["upgrade"]).await;
+    assert_eq!(refused.code, Some(0), "there is nothing to bring up to date: {}", refused.stderr);
+
+    let mut engine = project.run().await;
+    let nothing = project.portway(&["upgrade", "--check"]).await;
+    assert_eq!(nothing.code, Some(0), "{}", nothing.stderr);
+    assert!(nothing.stdout.contains("nothing to do"), "{}", nothing.stdout);
+
+    // As an older program would have left it, which never heard of the last one.
+    cluster.sql("DELETE FROM schema_migrations WHERE number >= 12").unwrap();
+    let shown = project.portway(&["upgrade", "--check"]).await;
+    assert_eq!(shown.code, Some(6), "{}", shown.stderr);
+    for says in
+        ["at 11, this program brings them to 12: 1 migration", "other engines go on", "last_write: gets"]
+    {
+        assert!(shown.stdout.contains(says), "{says}: {}", shown.stdout);
+    }
+    let shown = project.portway(&["upgrade", "--check", "--json"]).await;
+    assert_eq!(shown.code, Some(6));
+    let plan: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+    let step = &plan["migrations"][0];
+    assert_eq!((&plan["present"], &plan["known"], &plan["to_do"]), (&11.into(), &12.into(), &true.into()));
+    assert_eq!(
+        (&step["number"], &step["others"], &step["room_bytes"]),
+        (&12.into(), &"go_on".into(), &0.into())
+    );
+    assert_eq!(
+        (&step["tables"][0]["table"], &step["tables"][0]["work"]),
+        (&"last_write".into(), &"definition".into())
+    );
+
+    let refused = project.portway(&["upgrade"]).await;
+    assert_eq!(refused.code, Some(1), "{}", refused.stdout);
+    assert!(
+        refused.stderr.contains("while engines use them") && refused.stderr.contains("store-in-use"),
+        "{}",
+        refused.stderr
+    );
+    Peer::connect(engine.address("lab").await).await.send_all("PW", 1..=5).await;
+    engine.stop().await;
+
+    let done = project.portway(&["upgrade"]).await;
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    assert!(done.stdout.contains("from 11 to 12"), "{}", done.stdout);
+    assert_eq!(project.portway(&["upgrade", "--check"]).await.code, Some(0));
+
+    cluster.sql("INSERT INTO schema_migrations (number, name, digest, oldest_binary) VALUES (99, '0099_tomorrow', '', 99)").unwrap();
+    let newer = project.portway(&["upgrade", "--check"]).await;
+    assert_eq!(newer.code, Some(1), "{}", newer.stdout);
+    assert!(
+        newer.stderr.contains("0099_tomorrow") && newer.stderr.contains("store-newer"),
+        "{}",
+        newer.stderr
+    );
+}

@@ -1,0 +1,139 @@
+//! Two engines that look after the same old messages at once: nothing is lost, nobody is told of the other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use portway_model::{InterfaceId, MessageId, Quarantined, Retention, Tier};
+use portway_store::{
+    ConfirmRetention, Durability, MoveRetention, Registration, ResultOutcome, Store as _, Topology,
+    WriteBatch,
+};
+use portway_store_postgres::{PostgresSettings, PostgresStore};
+use tokio::task::JoinSet;
+
+use crate::engines::engine;
+use crate::harness::{NOW, Server, batch, message, sent, store};
+use crate::retention::{expire_once, filled, set_back, set_back_over};
+
+async fn another(server: &Server) -> Arc<PostgresStore> {
+    let settings = PostgresSettings { engine: "two".into(), ..server.settings() };
+    Arc::new(PostgresStore::open(settings).await.unwrap())
+}
+
+/// Whole passes, until nothing old is left to any of them.
+async fn expire_all(store: &PostgresStore, is_done: impl Fn() -> bool) {
+    for _ in 0..10_000 {
+        if !expire_once(store).await.goes_on && is_done() {
+            return;
+        }
+    }
+    panic!("there is always more that is old")
+}
+
+#[tokio::test]
+async fn two_that_expire_at_once_remove_what_is_old_and_hold_what_is_needed() {
+    let server = Arc::new(Server::of_system());
+    for round in 0..3 {
+        let one = Arc::new(server.open().await);
+        filled(&one).await;
+        set_back_over(&server, 5);
+        let two = another(&server).await;
+        let left = "SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace
+            AND relkind = 'r' AND relname ~ '_t(7|21|49)_\\d{8}$'
+            AND to_date(right(relname, 8), 'YYYYMMDD') < now() - interval '54 days'";
+        let mut engines = JoinSet::new();
+        for (name, store) in [("one", &one), ("two", &two)] {
+            let (store, server) = (Arc::clone(store), Arc::clone(&server));
+            engines.spawn(async move {
+                expire_all(&store, || server.sql(left) == "0").await;
+                name
+            });
+        }
+        // Meanwhile the world goes on.
+        for _ in 0..20 {
+            store(&one, vec![message("new")]).await.unwrap();
+            store(&two, vec![message("new")]).await.unwrap();
+        }
+        engines.join_all().await;
+        let needed =
+            server.sql("SELECT string_agg(id || ' ' || tier, ',' ORDER BY id) FROM messages WHERE id <= 300");
+        assert_eq!(needed, "7 0,8 0", "round {round}");
+        assert_eq!(server.sql("SELECT count(*) FROM messages WHERE id > 300"), "40", "round {round}");
+        assert_eq!(server.sql("SELECT count(*) FROM deliveries WHERE tier = 0"), "6", "round {round}");
+        assert_eq!(server.sql("SELECT count(*) FROM bodies"), "42", "round {round}");
+        assert_eq!(server.sql("SELECT count(*) FROM sealed_periods"), "0", "round {round}");
+        one.close().await.unwrap();
+        two.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_period_that_another_removed_and_somebody_made_again_is_left_alone() {
+    let server = Server::of_system();
+    let one = server.open().await;
+    store(&one, (0..3).map(|_| message("x")).collect()).await.unwrap();
+    set_back(&server);
+    // Decided by an engine that is gone; a third one is about to remove its partitions.
+    server.sql(
+        "INSERT INTO sealed_periods (tier, from_day, to_day, going)
+        SELECT 49, floor(extract(epoch FROM now()) / 86400)::int - 60,
+            floor(extract(epoch FROM now()) / 86400)::int - 53, true;
+        CREATE TABLE kept AS SELECT * FROM messages; DELETE FROM messages",
+    );
+    let about_to = 3;
+    for _ in 0..about_to - 1 {
+        assert!(expire_once(&one).await.goes_on);
+    }
+    assert_eq!(server.sql("SELECT count(*) FROM sealed_periods"), "1", "it is not removed yet");
+    // Another did so and forgot the period; then messages that are needed came there again.
+    server.sql("DELETE FROM sealed_periods; INSERT INTO messages SELECT * FROM kept");
+    for _ in 0..50 {
+        expire_once(&one).await;
+    }
+    let found = one.get_message(MessageId(1)).await.unwrap();
+    assert!(found.is_some(), "it is pending");
+    assert_eq!(one.load_messages(&[MessageId(3)]).await.unwrap()[0].body, "x");
+}
+
+#[tokio::test]
+async fn two_that_move_messages_at_once_move_each_once_while_results_arrive() {
+    let server = Server::of_system();
+    server.new_settings();
+    let (one, two) = (engine(&server, "one").await, engine(&server, "two").await);
+    store(&one, (0..600).map(|_| message("x")).collect()).await.unwrap();
+    let destinations = ["x", "y", "z"].map(str::to_owned).to_vec();
+    let retention = Retention { tier: Tier::OneWeek, quarantined: Quarantined::Keep };
+    let interfaces = vec![Registration { name: "a".into(), destinations, retention }];
+    one.register(&Topology { interfaces, now: NOW }).await.unwrap();
+    let (author, reason) = ("ann".into(), "a test".into());
+    let confirm = ConfirmRetention { interface: InterfaceId(1), now: NOW, author, reason };
+    one.confirm_retention(&confirm).await.unwrap();
+    let (moved, settled) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let mut movers = JoinSet::new();
+    for store in [&one, &two] {
+        let (store, moved, settled) = (Arc::clone(store), Arc::clone(&moved), Arc::clone(&settled));
+        movers.spawn(async move {
+            loop {
+                let step = MoveRetention { interface: InterfaceId(1), age_now: NOW, now: NOW, limit: 20 };
+                let step = store.move_retention(&step).await.unwrap();
+                moved.fetch_add(step.moved, Ordering::SeqCst);
+                let expiry = portway_store::Expiry { now: NOW, aged_to: NOW, limit: 100 };
+                store.expire(&expiry).await.unwrap();
+                if step.state.change.is_none() && settled.load(Ordering::SeqCst) {
+                    return;
+                }
+            }
+        });
+    }
+    for n in 1..=600_u64 {
+        let results = (1..=3).map(|to| sent(n, to)).collect();
+        let writer = if n % 2 == 0 { &one } else { &two };
+        let outcome = writer.write(WriteBatch { results, ..batch(Durability::Relaxed) }).await.unwrap();
+        assert!(outcome.results.iter().all(|outcome| matches!(outcome, ResultOutcome::Applied(_))));
+    }
+    settled.store(true, Ordering::SeqCst);
+    movers.join_all().await;
+    assert_eq!(moved.load(Ordering::SeqCst), 600, "each once");
+    assert_eq!(server.sql("SELECT DISTINCT tier || ' ' || status FROM messages"), "7 1");
+    assert_eq!(server.sql("SELECT DISTINCT tier || ' ' || state FROM deliveries"), "7 1");
+}

@@ -1,0 +1,3 @@
+-- Does: nothing here: engines that are gone for long are forgotten; a file remembers none but its own.
+-- Works through: nothing
+-- Oldest binary: 11
