@@ -55,6 +55,20 @@ pub(crate) async fn hold(session: &mut Session, batch: &WriteBatch) -> Result<()
     session.execute(what, sqlx::query(HOLD_MESSAGES).bind(ids)).await.map(drop)
 }
 
+const GROUPS: &str = "SELECT DISTINCT group_id FROM messages WHERE id = ANY ($1)";
+
+/// Whose messages actions are about. An engine that lost them a moment ago and does not know it yet lets an
+/// operator act on them all the same: their owner has to be told.
+pub(crate) async fn groups(session: &mut Session, actions: &[Action]) -> Result<Vec<i32>, Failed> {
+    if actions.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<i64> = actions.iter().map(|action| stored(action.message.0)).collect();
+    session
+        .read("read whose messages actions are about", sqlx::query(GROUPS).bind(ids), |row| value(row, 0))
+        .await
+}
+
 /// What actions are about.
 struct Subjects {
     /// By message: whether there is a body.

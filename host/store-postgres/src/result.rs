@@ -19,23 +19,25 @@ use crate::query::{Session, value};
 /// table: as such they would let the server read all of an index for them.
 ///
 /// The epoch in which this engine owns what it owns is held until the end of the transaction: whoever takes
-/// over waits for it, or is seen here.
+/// over waits for it, or is seen here. What was sent in another epoch counts, and leaves the record of a
+/// suspect: the owner of now may be about to send it as well, and is to find that record.
 const SETTLE: &str = "WITH own AS (SELECT epoch FROM engines WHERE engine = $14 AND owns FOR KEY SHARE),
     settled AS (
         UPDATE deliveries d SET state = r.state, attempts = r.attempts, due_at = r.due_at, changed_at = $1,
             reason = r.reason
         FROM unnest($2::int4[], $3::int4[], $4::int8[], $5::int8[], $6::int4[], $7::int4[], $8::int2[],
-            $9::int4[], $10::int8[], $11::text[], $12::int8[], $13::int8[], $15::int8[])
+            $9::int4[], $10::int8[], $11::text[], $12::int8[], $13::int8[], $15::int8[], $16::bool[])
             AS r (first_day, last_day, n, message_id, destination_id, round, state, attempts, due_at, reason,
-                started_at, took_ms, epoch)
+                started_at, took_ms, epoch, outlives)
         WHERE d.message_id = r.message_id AND d.destination_id = r.destination_id AND d.round = r.round
             AND d.state = 0 AND d.day >= r.first_day AND d.day <= r.last_day
-            AND (r.epoch IS NULL OR r.epoch = (SELECT epoch FROM own))
+            AND (r.outlives OR r.epoch = (SELECT epoch FROM own))
         RETURNING r.n, d.message_id, d.destination_id, d.round, d.state, d.attempts, d.reason, d.tier, d.day,
-            r.started_at, r.took_ms),
+            r.started_at, r.took_ms, r.epoch),
     forgotten AS (
         DELETE FROM suspects s USING settled
-        WHERE s.message_id = settled.message_id AND s.destination_id = settled.destination_id),
+        WHERE s.message_id = settled.message_id AND s.destination_id = settled.destination_id
+            AND settled.epoch = (SELECT epoch FROM own)),
     tried AS (
         INSERT INTO attempts (message_id, destination_id, round, number, started_at, took_ms, outcome, text,
             tier, day)
@@ -144,7 +146,8 @@ async fn settle_wave(
         .bind(each(wave, |result| result.recorded().map(|tried| stored(tried.started_at.0))))
         .bind(each(wave, took))
         .bind(engine)
-        .bind(each(wave, |result| (!result.settled.outlives_owner()).then(|| stored(result.epoch.0))));
+        .bind(each(wave, |result| stored(result.epoch.0)))
+        .bind(each(wave, |result| result.settled.outlives_owner()));
     let settled = session.read("store results", statement, |row| {
         let place = value::<Option<i16>>(row, 2)?.zip(value::<Option<i32>>(row, 3)?);
         Ok((value::<i64>(row, 0)?, value::<i64>(row, 1)?, place))

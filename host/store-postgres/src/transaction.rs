@@ -121,7 +121,8 @@ impl Writing<'_> {
         batch: &WriteBatch,
         outcome: &WriteOutcome,
     ) -> Result<Vec<(GroupId, i64)>, Failed> {
-        let groups: BTreeSet<i32> = batch.new_messages().map(|message| small(message.group.0)).collect();
+        let mut groups: BTreeSet<i32> = batch.new_messages().map(|message| small(message.group.0)).collect();
+        groups.extend(action::groups(self.session, &batch.actions).await?);
         let trace = sqlx::query(TRACE)
             .bind(self.engine)
             .bind(batch.mark.cast_signed())

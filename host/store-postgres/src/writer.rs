@@ -291,7 +291,9 @@ impl Writer {
             // No batch was ever written.
             Some(outcome) if outcome.is_empty() => Ok(None),
             Some(outcome) => match self.confirm().await.map(|()| mark::decode(&outcome))? {
-                Some(outcome) => Ok(Some(outcome)),
+                Some(outcome) => {
+                    Ok(Some(WriteOutcome { elsewhere: self.look_elsewhere().await?, ..outcome }))
+                }
                 None => Err(damaged("the last transaction cannot be read")),
             },
         }
@@ -313,6 +315,16 @@ impl Writer {
         }
         self.keep(session);
         confirmed
+    }
+
+    /// Where others stored something up to now and the engine was not told: also what came before the
+    /// transaction that was found.
+    async fn look_elsewhere(&mut self) -> Result<Vec<GroupId>, StoreError> {
+        let Some(epoch) = self.shared.told.epoch() else { return Ok(Vec::new()) };
+        let mut session = self.take().await?;
+        let strangers = owner::strangers(&mut session, &self.engine, epoch).await;
+        self.keep(session);
+        Ok(self.shared.told.tell(&strangers?))
     }
 
     /// Flushes and lets go of the name.

@@ -86,7 +86,9 @@ impl Writing<'_, '_> {
         result::follow_deliveries(self.connection, counting()).map_err(error)?;
         state::keep(self.connection, counting()).map_err(error)?;
         if self.suspects {
-            suspect::forget(self.connection, counting())?;
+            // Of another epoch the record stays: the owner of now may be about to send it as well.
+            let own = counting().filter(|result| self.epoch == Some(result.epoch));
+            suspect::forget(self.connection, own)?;
         }
         let mut outcomes = Vec::with_capacity(results.len());
         for (result, counted) in results.iter().zip(&counted) {

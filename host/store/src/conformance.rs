@@ -145,7 +145,9 @@ macro_rules! conformance_cases {
                 each_owner_has_an_epoch_of_its_own
                 a_result_of_an_earlier_epoch_counts_only_if_it_is_sent
                 an_engine_owns_all_it_asks_for_or_nothing
+                what_is_sent_in_an_earlier_epoch_leaves_the_record_of_a_suspect
                 an_owner_is_told_what_others_stored_for_it
+                an_owner_is_told_what_an_operator_did_through_another
                 each_engine_finds_its_own_marks;
             alike:
                 a_store_answers_like_the_one_in_memory;

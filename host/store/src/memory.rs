@@ -59,6 +59,10 @@ struct Inner {
     lost: BTreeSet<EngineNo>,
     /// Of engines that lost theirs, in which epoch: their processes live.
     survived: BTreeMap<EngineNo, Epoch>,
+    /// Engines that may have missed news and were not told yet.
+    missed: BTreeSet<EngineNo>,
+    /// The first of the numbers that an engine drew for its next write.
+    drawn: BTreeMap<EngineNo, MessageId>,
     /// Engines that cannot own anything now.
     cut_off: BTreeSet<EngineNo>,
     engines: EngineNo,
@@ -72,7 +76,8 @@ struct Inner {
 enum Change {
     Register(Topology),
     Claim(Claim),
-    Write(EngineNo, WriteBatch),
+    /// With the first of its numbers.
+    Write(EngineNo, WriteBatch, MessageId),
     Expire(Expiry),
     MoveRetention(MoveRetention),
     ConfirmRetention(ConfirmRetention),
@@ -103,6 +108,9 @@ impl MemoryStore {
         let mut inner = self.lock();
         inner.alive.remove(&self.engine);
         inner.survived.remove(&self.engine);
+        inner.lost.remove(&self.engine);
+        inner.missed.remove(&self.engine);
+        inner.drawn.remove(&self.engine);
     }
 
     /// The engine is cut off: others may claim what it owns, and it cannot until [`MemoryStore::mend`].
@@ -121,17 +129,45 @@ impl MemoryStore {
         self.lock().cut_off.remove(&self.engine);
     }
 
+    /// The engine holds its lock, whether it knows or not.
+    pub fn is_alive(&self) -> bool {
+        self.lock().alive.contains_key(&self.engine)
+    }
+
+    /// The connection that hears of others was gone for some time.
+    pub fn miss_news(&self) {
+        let mut inner = self.lock();
+        inner.missed.insert(self.engine);
+        inner.wake();
+    }
+
+    /// The engine's next write draws its numbers now: others that are drawn later may be committed before.
+    pub fn draw(&self, batch: &WriteBatch) {
+        let mut inner = self.lock();
+        let first = inner.live.draw(batch.new_messages().count());
+        inner.drawn.insert(self.engine, first);
+    }
+
     /// What [`Store::news`] tells next; none: it waits.
     pub fn take_news(&self) -> Option<News> {
         let mut inner = self.lock();
         if inner.lost.remove(&self.engine) {
+            // Whatever else there was to tell is about what it does not own any more.
+            inner.missed.remove(&self.engine);
             return Some(News::Lost);
+        }
+        if !inner.alive.contains_key(&self.engine) {
+            return None;
+        }
+        if inner.missed.remove(&self.engine) {
+            return Some(News::Missed);
         }
         let elsewhere = inner.live.ownership.take_elsewhere(self.engine);
         (!elsewhere.is_empty()).then_some(News::Elsewhere(elsewhere))
     }
 
-    /// The machine died: of the writes that were not flushed only the first `kept` are left.
+    /// The machine of the store died: of the writes that were not flushed only the first `kept` are left. All
+    /// engines lose their locks. Numbers that were given are not given again.
     pub fn lose_power(&self, kept: usize) {
         let mut inner = self.lock();
         let mut unflushed = std::mem::take(&mut inner.unflushed);
@@ -139,9 +175,14 @@ impl MemoryStore {
         for change in &unflushed {
             inner.durable.apply(change);
         }
+        let last_id = inner.live.last_id();
         inner.live = inner.durable.clone();
-        inner.alive.clear();
-        inner.survived.clear();
+        inner.live.skip_to(last_id);
+        inner.drawn.clear();
+        let alive = std::mem::take(&mut inner.alive);
+        inner.lost.extend(alive.keys());
+        inner.survived.extend(alive);
+        inner.wake();
     }
 
     /// How many writes a power loss would lose now.
@@ -206,11 +247,13 @@ impl Inner {
         self.unflushed.push(change);
         match durability {
             Durability::Relaxed => {}
-            Durability::Strict => {
-                for change in std::mem::take(&mut self.unflushed) {
-                    self.durable.apply(&change);
-                }
-            }
+            Durability::Strict => self.flush(),
+        }
+    }
+
+    fn flush(&mut self) {
+        for change in std::mem::take(&mut self.unflushed) {
+            self.durable.apply(&change);
         }
     }
 }
@@ -225,9 +268,9 @@ impl State {
             Change::Claim(claim) => {
                 self.ownership.claim(claim);
             }
-            Change::Write(engine, batch) => {
+            Change::Write(engine, batch, first) => {
                 // An equal state gave the same answer before.
-                let _ = self.write(*engine, batch);
+                let _ = self.write(*engine, batch, *first);
             }
             Change::Expire(expiry) => {
                 self.expire(expiry);
@@ -307,9 +350,11 @@ impl Store for MemoryStore {
 
     async fn write(&self, batch: WriteBatch) -> Result<WriteOutcome, StoreError> {
         self.call(Call::Write, |inner| {
-            let outcome = inner.live.write(self.engine, &batch)?;
+            let drawn = inner.drawn.remove(&self.engine);
+            let first = drawn.unwrap_or_else(|| inner.live.draw(0));
+            let outcome = inner.live.write(self.engine, &batch, first)?;
             let durability = batch.durability;
-            inner.changed(Change::Write(self.engine, batch), durability);
+            inner.changed(Change::Write(self.engine, batch, first), durability);
             inner.wake();
             Ok(outcome)
         })
@@ -500,9 +545,12 @@ impl Store for MemoryStore {
 
     async fn close(&self) -> Result<(), StoreError> {
         self.call(Call::Close, |inner| {
-            inner.live.ownership.release(self.engine);
-            inner.alive.remove(&self.engine);
-            inner.changed(Change::Close(self.engine), Durability::Strict);
+            // Without its lock it has nothing to give back.
+            if inner.alive.remove(&self.engine).is_some() {
+                inner.live.ownership.release(self.engine);
+                inner.unflushed.push(Change::Close(self.engine));
+            }
+            inner.flush();
             Ok(())
         })
         .await

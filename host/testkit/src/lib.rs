@@ -21,9 +21,12 @@ pub struct Stats {
     pub deaths: u64,
     pub power_losses: u64,
     pub actions: u64,
-    /// Messages that another engine stored.
+    /// Messages that were stored by an engine that did not own them.
     pub stored_elsewhere: u64,
     pub locks_lost: u64,
+    /// Ends of the machine of the store which the engines outlived.
+    pub server_ends: u64,
+    /// Claims of what another engine may not know that it lost.
     pub takeovers: u64,
 }
 
@@ -56,6 +59,7 @@ impl std::ops::AddAssign for Stats {
         self.actions += other.actions;
         self.stored_elsewhere += other.stored_elsewhere;
         self.locks_lost += other.locks_lost;
+        self.server_ends += other.server_ends;
         self.takeovers += other.takeovers;
     }
 }

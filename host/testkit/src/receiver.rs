@@ -18,7 +18,7 @@ use crate::scenario::Rates;
 pub struct Reception {
     pub report: RunReport,
     /// Who arrived, in order, whatever the report says.
-    pub arrived: Vec<Content>,
+    pub arrived: Vec<MessageId>,
     pub takes: Duration,
     /// The process ends while it is delivered.
     pub kills: Option<MessageId>,
@@ -113,7 +113,7 @@ impl Receiver {
             }
             let verdict = self.verdict(run, envelope, (content, kind), route);
             if matches!(verdict, Verdict::Sent(_) | Verdict::Route(_)) {
-                reception.arrived.push(content);
+                reception.arrived.push(envelope.id);
             }
             let ends = match &verdict {
                 Verdict::Sent(_) | Verdict::Route(_) | Verdict::Filtered(_) => false,

@@ -20,6 +20,8 @@ const SEND_MAX: Duration = Duration::from_secs(60);
 /// See the file.
 #[derive(Clone, Debug)]
 pub struct Scenario {
+    /// There is no second engine.
+    pub is_alone: bool,
     pub limits: Limits,
     pub interfaces: Vec<Interface>,
     pub rates: Rates,
@@ -83,8 +85,10 @@ pub struct Rates {
     pub clock_step: f64,
     /// The store has no room for a while, per submission.
     pub full: f64,
-    /// Another engine on the store does something, per submission.
-    pub others: f64,
+    /// An engine loses its lock, per submission; a notification of another one is lost.
+    pub locks: f64,
+    /// The machine of the store ends, and the engines live on, per submission.
+    pub server: f64,
     /// Days pass at once, per submission.
     pub leap: f64,
     /// The clock is wrong by years for hours, per submission.
@@ -106,6 +110,7 @@ impl Scenario {
             }
         }
         Scenario {
+            is_alone: rng.random_bool(0.3),
             limits: limits(rng),
             interfaces,
             rates: rates(rng),
@@ -243,7 +248,8 @@ fn rates(rng: &mut impl Rng) -> Rates {
         operator: rate(0.5),
         clock_step: rate(0.1),
         full: rate(0.05),
-        others: rate(0.3),
+        locks: rate(0.1),
+        server: rate(0.06),
         leap: rate(0.1),
         wrong_clock: rate(0.1),
     }

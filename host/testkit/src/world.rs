@@ -1,9 +1,9 @@
-//! The world of one seed: time, the store, the engine's core and everyone around it, one event at
-//! a time.
+//! The world of one seed: time, a store, the cores of two engines on it and everyone around them, one event
+//! at a time.
 
 mod clients;
+mod engines;
 mod operator;
-mod others;
 mod pollers;
 mod retention;
 mod storage;
@@ -13,17 +13,17 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
 use futures::FutureExt;
-use portway_engine::{Core, Effect, Event, Gate, Now, Read, ReadId, Run, RunId, Ticket};
-use portway_model::{DestinationId, Epoch, GroupId, Timestamp};
+use portway_engine::{Effect, Event, Now, Read, ReadId, Run, RunId};
+use portway_model::{DestinationId, GroupId, Timestamp};
 use portway_store::memory::MemoryStore;
 use portway_store::{
-    Claimed, ConfirmRetention, Expiry, MoveRetention, Registered, Store, StoreError, Tenure, Topology,
-    WriteBatch,
+    Claimed, ConfirmRetention, Expiry, MoveRetention, Registered, Store, StoreError, Topology, WriteBatch,
 };
-use rand::{Rng, RngExt, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use self::clients::Client;
+use self::engines::Engine;
 pub(crate) use self::retention::any_retention;
 use crate::auditor::{Auditor, Death};
 use crate::receiver::{Receiver, Reception, Route};
@@ -41,22 +41,22 @@ pub struct World {
     seed: u64,
     rng: ChaCha8Rng,
     scenario: Scenario,
-    store: MemoryStore,
-    /// The same store as another engine has it.
-    other: MemoryStore,
-    marks_of_other: u64,
+    /// The engine whose turn it is, and the other.
+    here: Engine,
+    there: Engine,
+    /// It is the second one's.
+    is_second: bool,
     registered: Registered,
-    core: Option<Core>,
-    gate: Gate,
+    /// The machine of the store is away.
+    is_away: bool,
     monotonic: Duration,
-    /// Wall time minus monotonic time, in milliseconds.
-    wall: u64,
-    /// How far the wall clock is wrong beyond that, in milliseconds.
-    wrong_by: u64,
-    /// It was, in this seed.
+    /// The store was told how far messages have aged.
+    has_aged: bool,
+    /// A wall clock was wrong by years, in this seed.
     was_wrong: bool,
     tasks: BinaryHeap<Reverse<(Duration, u64)>>,
-    waiting: BTreeMap<u64, Task>,
+    /// Each with whether it is of the second engine.
+    waiting: BTreeMap<u64, (bool, Task)>,
     next_task: u64,
     auditor: Auditor,
     receiver: Receiver,
@@ -65,13 +65,7 @@ pub struct World {
     contents: u64,
     tickets: u64,
     left: u32,
-    /// The engine that runs was told to drain.
-    is_draining: bool,
-    /// Destinations that are to begin anew.
-    renewing: BTreeMap<Ticket, DestinationId>,
     phase: Phase,
-    /// What the engine heard of the write in hand.
-    in_hand: Option<(WriteBatch, Option<portway_store::WriteOutcome>)>,
     stats: Stats,
     trace: Option<Vec<String>>,
     effects: Vec<Effect>,
@@ -108,12 +102,12 @@ enum Task {
     Room(bool),
     Register(Topology),
     Claim(Vec<GroupId>),
-    StoreElsewhere(usize),
     LoseLock,
     TellNews,
-    TakeOver,
-    DeliverElsewhere(Epoch),
-    GiveBack,
+    Reconnect,
+    Mend,
+    EndServer,
+    ServerIsBack,
 }
 
 type Step = Result<(), String>;
@@ -130,19 +124,20 @@ impl World {
         let scenario = Scenario::new(&mut rng);
         let store = MemoryStore::default();
         let registered = now(store.register(&scenario.topology())).unwrap_or_default();
-        let tenure = storage::claim(&store, &registered).unwrap_or_default();
         let settings = scenario.settings(&registered);
         let routes = routes(&scenario, &registered);
+        let (here, there) = (Engine::new(store.clone(), &mut rng), Engine::new(store.another(), &mut rng));
         let mut world = World {
             seed,
             left: scenario.submissions,
             auditor: Auditor::new(settings),
-            gate: Gate::new(0, []),
+            here,
+            there,
+            is_second: false,
+            is_away: false,
             monotonic: Duration::from_secs(1),
-            wall: START,
-            wrong_by: 0,
+            has_aged: false,
             was_wrong: false,
-            core: None,
             tasks: BinaryHeap::new(),
             waiting: BTreeMap::new(),
             next_task: 0,
@@ -150,24 +145,22 @@ impl World {
             clients: Vec::new(),
             contents: 0,
             tickets: 0,
-            is_draining: false,
-            renewing: BTreeMap::new(),
             phase: Phase::Faulty,
-            in_hand: None,
             stats: Stats::default(),
             trace: (trace == Trace::On).then(Vec::new),
             effects: Vec::new(),
             rng,
             scenario,
-            other: store.another(),
-            marks_of_other: 0,
-            store,
             registered,
             routes,
         };
         world.note(|world| format!("{:?}", world.scenario));
         world.start_clients();
-        world.start_core(Some(tenure));
+        for number in world.numbers() {
+            world.turn_to(*number);
+            world.auditor.clock_is_ahead(Duration::from_millis(world.here.wall - START));
+            world.later(Duration::ZERO, Task::Start);
+        }
         world
     }
 
@@ -190,42 +183,63 @@ impl World {
             return Err(format!("no end: {}", self.picture()));
         }
         let task = self.next_task_time();
-        let alarm = self.core.as_ref().and_then(Core::wake_at);
+        let alarm = self.next_alarm();
         match (task, alarm) {
             (None, None) => return Err(format!("nothing happens any more: {}", self.picture())),
-            (Some(task), alarm) if alarm.is_none_or(|alarm| task <= alarm) => {
+            (Some(task), alarm) if alarm.is_none_or(|(alarm, _)| task <= alarm) => {
                 self.monotonic = self.monotonic.max(task);
-                if let Some(task) = self.pop_task() {
+                if let Some((number, task)) = self.pop_task() {
+                    self.turn_to(number);
+                    let was_due = std::mem::replace(&mut self.here.is_due, true);
+                    if was_due && task.tells_what_may_be_sent() {
+                        // What follows from what came before it follows first.
+                        self.turn()?;
+                    }
+                    // Its process may have ended with that.
+                    if self.here.core.is_none() && task.is_of_process() {
+                        return Ok(());
+                    }
                     self.play(task)?;
                     self.answer()?;
                 }
             }
-            (_, Some(alarm)) => {
+            (_, Some((alarm, number))) => {
                 self.monotonic = self.monotonic.max(alarm);
+                self.turn_to(number);
+                self.here.is_due = true;
             }
             (Some(_), None) => {}
         }
         // Sometimes several events come before the engine's turn.
         let more_now = self.next_task_time().is_some_and(|at| at <= self.monotonic);
         if !(more_now && self.rng.random_bool(0.5)) {
-            self.turn()?;
+            self.with_each(
+                |world| if std::mem::take(&mut world.here.is_due) { world.turn() } else { Ok(()) },
+            )?;
         }
         self.follow_phase()
     }
 
+    /// When an engine has something to do by itself, and which.
+    fn next_alarm(&self) -> Option<(Duration, bool)> {
+        let alarm = |engine: &Engine, number| Some((engine.core.as_ref()?.wake_at()?, number));
+        let of_both = [alarm(&self.here, self.is_second), alarm(&self.there, !self.is_second)];
+        of_both.into_iter().flatten().min()
+    }
+
     /// What goes out before the engine's turn, as in its shell.
     fn answer(&mut self) -> Step {
-        let Some(core) = &mut self.core else { return Ok(()) };
+        let Some(core) = &mut self.here.core else { return Ok(()) };
         core.answers(&mut self.effects);
         self.run_effects()
     }
 
     fn turn(&mut self) -> Step {
         let now = self.now();
-        let Some(core) = &mut self.core else { return Ok(()) };
+        let Some(core) = &mut self.here.core else { return Ok(()) };
         core.turn(now, &mut self.effects);
         let status = core.status();
-        self.auditor.memory(&status, self.gate.bytes())?;
+        self.auditor.memory(&status, self.here.gate.bytes())?;
         self.run_effects()?;
         self.auditor.drain(&status)
     }
@@ -240,7 +254,9 @@ impl World {
             Effect::Write(batch) => {
                 self.auditor.batch(&batch)?;
                 let after = self.latency();
-                self.in_hand = Some((batch.clone(), None));
+                self.here.in_hand = Some(batch.clone());
+                // Its numbers are drawn early: the other may commit higher ones before.
+                self.here.store.draw(&batch);
                 self.later(after, Task::Commit(batch));
             }
             Effect::FindMark(mark) => self.later_by_latency(Task::FindMark(mark)),
@@ -262,7 +278,7 @@ impl World {
             }
             Effect::Acted { .. } => self.stats.actions += 1,
             Effect::Settled { ticket } => {
-                if let Some(destination) = self.renewing.remove(&ticket) {
+                if let Some(destination) = self.here.renewing.remove(&ticket) {
                     self.auditor.renewed(destination);
                 }
             }
@@ -281,7 +297,7 @@ impl World {
     fn play(&mut self, task: Task) -> Step {
         match task {
             Task::Engine(event) => {
-                self.hear_write(&event);
+                self.hear_write(&event)?;
                 if let Event::Claimed(Ok(Claimed::Owned(tenure))) = &event {
                     self.auditor.owned(tenure);
                 }
@@ -295,13 +311,9 @@ impl World {
             Task::MoveRetention(step) => self.move_retention(&step)?,
             Task::ConfirmRetention(confirm) => self.confirm_retention(&confirm)?,
             Task::MendClock => self.mend_clock(),
-            Task::Close => {
-                let closed = now(self.store.close());
-                self.tell(Event::Closed(closed));
-            }
+            Task::Close => self.close(),
             Task::Arrive(id, run, reception) => {
-                let contents = &reception.arrived;
-                self.auditor.arrived(id, &run, contents)?;
+                self.auditor.arrived(id, &run, &reception.arrived)?;
                 if let Some(killer) = reception.kills {
                     self.auditor.killed(run.destination, killer)?;
                     return self.die(Death::Process);
@@ -317,16 +329,16 @@ impl World {
             Task::Die(death) => self.die(death)?,
             Task::Start => self.restart()?,
             Task::Operate => self.operate(),
-            Task::Settle => self.settle(),
-            Task::Room(is_free) => self.store.set_full(!is_free),
+            Task::Settle => self.settle()?,
+            Task::Room(is_free) => self.here.store.set_full(!is_free),
             Task::Register(topology) => self.register(&topology)?,
-            Task::Claim(groups) => self.claim(&groups),
-            Task::StoreElsewhere(interface) => self.store_elsewhere(interface)?,
+            Task::Claim(groups) => self.claim(&groups)?,
             Task::LoseLock => self.lose_lock(),
             Task::TellNews => self.tell_news(),
-            Task::TakeOver => self.take_over(),
-            Task::DeliverElsewhere(epoch) => self.deliver_elsewhere(epoch)?,
-            Task::GiveBack => self.give_back(),
+            Task::Reconnect => self.reconnect(),
+            Task::Mend => self.here.store.mend(),
+            Task::EndServer => self.end_server()?,
+            Task::ServerIsBack => self.is_away = false,
         }
         Ok(())
     }
@@ -334,87 +346,20 @@ impl World {
     fn tell(&mut self, event: Event) {
         self.note(|world| format!("{:?} {}", world.monotonic, short(&event)));
         let now = self.now();
-        if let Some(core) = &mut self.core {
+        if let Some(core) = &mut self.here.core {
             core.handle(event, now);
-        }
-    }
-
-    fn start_core(&mut self, tenure: Option<Tenure>) {
-        let settings = self.scenario.settings(&self.registered);
-        let core = Core::new(settings, tenure, self.rng.next_u64(), self.now());
-        self.gate = core.gate();
-        self.is_draining = false;
-        self.renewing.clear();
-        self.core = Some(core);
-    }
-
-    /// The process or the machine is gone, and everything in hand with it.
-    fn die(&mut self, death: Death) -> Step {
-        if self.core.take().is_none() {
-            return Ok(());
-        }
-        self.note(|world| format!("{:?} the end of the process: {death:?}", world.monotonic));
-        self.stats.deaths += 1;
-        match death {
-            Death::Clean => {}
-            Death::Process => self.store.crash(),
-            Death::Power => {
-                self.stats.power_losses += 1;
-                let kept = self.rng.random_range(0..=self.store.unflushed());
-                self.store.lose_power(kept);
-            }
-        }
-        self.auditor.died(death, &self.store)?;
-        self.waiting.retain(|_, task| !task.is_of_process());
-        self.in_hand = None;
-        self.disconnect_clients();
-        let after = Duration::from_millis(self.rng.random_range(1..3_000));
-        self.later(after, Task::Start);
-        Ok(())
-    }
-
-    fn restart(&mut self) -> Step {
-        let topology = Topology { now: self.now().wall, ..self.scenario.topology() };
-        if let Ok(registered) = now(self.store.register(&topology)) {
-            let tenure = storage::claim(&self.store, &registered);
-            self.note(|world| format!("{:?} a new process, {tenure:?}", world.monotonic));
-            self.auditor.started(&registered.pauses, self.monotonic)?;
-            self.auditor.retained(&self.store)?;
-            self.registered = registered;
-            self.start_core(tenure);
-            if self.phase == Phase::Stopping {
-                // The end came while it stopped: once more from the beginning of the end.
-                self.phase = Phase::Calm(self.monotonic);
-                self.later(Duration::from_secs(1), Task::Settle);
-            }
-        }
-        Ok(())
-    }
-
-    fn ended(&mut self, result: Result<(), String>) -> Step {
-        self.note(|world| format!("{:?} the engine ended: {result:?}", world.monotonic));
-        match (self.phase, result) {
-            (Phase::Stopping, Ok(())) => {
-                self.phase = Phase::Over;
-                self.core = None;
-                self.auditor.died(Death::Clean, &self.store)?;
-                self.auditor.finished(&self.store)
-            }
-            (Phase::Stopping, Err(text)) => Err(format!("the engine ended by itself: {text}")),
-            (_, Ok(())) => self.die(Death::Clean),
-            (_, Err(_)) => self.die(Death::Process),
         }
     }
 
     fn now(&self) -> Now {
         let millis = u64::try_from(self.monotonic.as_millis()).unwrap_or(u64::MAX);
-        Now { wall: Timestamp(self.wall + self.wrong_by + millis), monotonic: self.monotonic }
+        Now { wall: Timestamp(self.here.wall + self.here.wrong_by + millis), monotonic: self.monotonic }
     }
 
     fn later(&mut self, after: Duration, task: Task) {
         self.next_task += 1;
         self.tasks.push(Reverse((self.monotonic + after, self.next_task)));
-        self.waiting.insert(self.next_task, task);
+        self.waiting.insert(self.next_task, (self.is_second, task));
     }
 
     fn later_by_latency(&mut self, task: Task) {
@@ -444,7 +389,7 @@ impl World {
         None
     }
 
-    fn pop_task(&mut self) -> Option<Task> {
+    fn pop_task(&mut self) -> Option<(bool, Task)> {
         let Reverse((_, number)) = self.tasks.pop()?;
         self.waiting.remove(&number)
     }
@@ -459,25 +404,23 @@ impl World {
     }
 
     fn picture(&self) -> String {
-        match &self.core {
+        let picture = |engine: &Engine| match &engine.core {
             Some(core) => format!("{:?}", core.status()),
             None => "there is no engine".into(),
-        }
+        };
+        format!("{} AND {}", picture(&self.here), picture(&self.there))
     }
 }
 
 impl Task {
+    /// The auditor takes it in before the engine does.
+    fn tells_what_may_be_sent(&self) -> bool {
+        matches!(self, Task::Report(..) | Task::TellNews | Task::Reconnect)
+    }
+
     /// It does not happen any more once faults have ceased.
     fn is_trouble(&self) -> bool {
-        matches!(
-            self,
-            Task::Die(_)
-                | Task::Operate
-                | Task::Room(_)
-                | Task::LoseLock
-                | Task::TakeOver
-                | Task::StoreElsewhere(_)
-        )
+        matches!(self, Task::Die(_) | Task::Operate | Task::Room(_) | Task::LoseLock | Task::EndServer)
     }
 
     /// It is lost with the process.
@@ -502,12 +445,12 @@ impl Task {
             | Task::Operate
             | Task::Settle
             | Task::Room(_)
-            | Task::StoreElsewhere(_)
             | Task::LoseLock
             | Task::TellNews
-            | Task::TakeOver
-            | Task::DeliverElsewhere(_)
-            | Task::GiveBack
+            | Task::Reconnect
+            | Task::Mend
+            | Task::EndServer
+            | Task::ServerIsBack
             | Task::MendClock => false,
         }
     }

@@ -28,7 +28,7 @@ struct Sabotage {
     wrong: &'static str,
 }
 
-const SABOTAGES: [Sabotage; 25] = [
+const SABOTAGES: [Sabotage; 31] = [
     Sabotage {
         does: "acknowledges before the flush",
         file: "host/engine/src/core.rs",
@@ -163,9 +163,9 @@ const SABOTAGES: [Sabotage; 25] = [
     },
     Sabotage {
         does: "sends on without what another engine stored before",
-        file: "host/engine/src/core/apply.rs",
-        right: "if !outcome.elsewhere.is_empty() {",
-        wrong: "if outcome.elsewhere.len() > 64 {",
+        file: "host/engine/src/core/ownership.rs",
+        right: "if heard.any || !heard.groups.is_empty() || !elsewhere.is_empty() {",
+        wrong: "if heard.any || !heard.groups.is_empty() {",
     },
     Sabotage {
         does: "reads what others stored only behind what it knows",
@@ -178,6 +178,42 @@ const SABOTAGES: [Sabotage; 25] = [
         file: "host/engine/src/dispatcher/tenure.rs",
         right: "self.end_with(place, Leaving::ToBegin);",
         wrong: "let _ = place;",
+    },
+    Sabotage {
+        does: "hears that its lock is gone and goes on",
+        file: "host/engine/src/core/ownership.rs",
+        right: "News::Lost => self.lose(),",
+        wrong: "News::Lost => {}",
+    },
+    Sabotage {
+        does: "takes over while the owner before may still send",
+        file: "host/engine/src/dispatcher/tenure.rs",
+        right: "if tenure.overlaps && self.settings.order != Order::None {",
+        wrong: "if tenure.overlaps && self.settings.order == Order::None {",
+    },
+    Sabotage {
+        does: "does not listen when others store messages for it",
+        file: "host/engine/src/core/ownership.rs",
+        right: "self.read_again(|group| groups.contains(&group));",
+        wrong: "let _ = groups;",
+    },
+    Sabotage {
+        does: "forgets what it heard of others while a batch was written",
+        file: "host/engine/src/core/ownership.rs",
+        right: "self.ownership.heard.groups.extend(groups);",
+        wrong: "let _ = groups;",
+    },
+    Sabotage {
+        does: "lets what was tried in a tenure that is over count in the next",
+        file: "host/engine/src/dispatcher/tenure.rs",
+        right: "destination.standing.set_pause(ctx.layout.pause(destination.settings.id).cloned());",
+        wrong: "destination.standing.set_pause(ctx.layout.pause(destination.settings.id).cloned());\n            destination.epoch = self.desk.tenure.as_ref().map_or(destination.epoch, |tenure| tenure.epoch);",
+    },
+    Sabotage {
+        does: "takes a lock that was lost for an end of the process",
+        file: "host/engine/src/dispatcher/pick.rs",
+        right: "hint.recorded = records.count(self.destination, hint.message);",
+        wrong: "hint.recorded = records.count(self.destination, hint.message).min(0);",
     },
 ];
 

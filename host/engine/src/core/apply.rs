@@ -72,10 +72,7 @@ impl Core {
     /// Tells destinations and operators what the last commit stored, if they do not know it yet.
     pub(super) fn spread(&mut self) {
         let Some(Unspread { batch, outcome, mut hints }) = self.unspread.take() else { return };
-        // What others stored comes before what this batch did.
-        if !outcome.elsewhere.is_empty() {
-            self.read_again(|group| outcome.elsewhere.contains(&group));
-        }
+        self.hear_with_write(&outcome.elsewhere);
         let pairs = || batch.results.iter().zip(&outcome.results);
         if pairs().any(|(finished, outcome)| self.tells_of_loss(&finished.result, outcome)) {
             self.lose();

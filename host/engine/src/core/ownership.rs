@@ -36,6 +36,17 @@ pub(super) struct Ownership {
     ask_at: Duration,
     /// Who owned groups when they were claimed last.
     others: Vec<Owner>,
+    /// Where others stored something while a batch was being written: theirs may have higher numbers than
+    /// the batch, and be read before it is known what was stored.
+    heard: Heard,
+}
+
+/// Groups of which others stored something.
+#[derive(Debug, Default)]
+struct Heard {
+    groups: BTreeSet<GroupId>,
+    /// Perhaps of any.
+    any: bool,
 }
 
 impl Ownership {
@@ -108,8 +119,25 @@ impl Core {
     pub(super) fn hear(&mut self, news: &News) {
         match news {
             News::Lost => self.lose(),
-            News::Elsewhere(groups) => self.read_again(|group| groups.contains(&group)),
-            News::Missed => self.read_again(|_| true),
+            News::Elsewhere(groups) => {
+                if self.committer.is_writing() {
+                    self.ownership.heard.groups.extend(groups);
+                }
+                self.read_again(|group| groups.contains(&group));
+            }
+            News::Missed => {
+                self.ownership.heard.any |= self.committer.is_writing();
+                self.read_again(|_| true);
+            }
+        }
+    }
+
+    /// A batch is stored. What others stored comes before what it did: what it tells of that, and what was
+    /// heard while its messages had their numbers and could not be read.
+    pub(super) fn hear_with_write(&mut self, elsewhere: &[GroupId]) {
+        let heard = std::mem::take(&mut self.ownership.heard);
+        if heard.any || !heard.groups.is_empty() || !elsewhere.is_empty() {
+            self.read_again(|group| heard.any || heard.groups.contains(&group) || elsewhere.contains(&group));
         }
     }
 
@@ -137,6 +165,10 @@ impl Core {
         self.ownership.others.clear();
         self.out.push(Effect::Note(Fact::Owns { epoch: tenure.epoch, unclean: tenure.unclean }));
         self.ownership.epoch = Some(tenure.epoch);
+        // What is being written may have lower numbers than what others stored before this.
+        self.ownership.heard.any |= self.committer.is_writing();
+        // Another engine may have begun a change and left it to this one.
+        self.retentions.doubt_all();
         self.with_dispatcher(|dispatcher, ctx| dispatcher.own(tenure, ctx));
     }
 
@@ -150,6 +182,9 @@ impl Core {
         if self.ownership.epoch.take().is_some() {
             self.ownership.ask_at = self.at.monotonic;
             self.dispatcher.lose();
+            // What is not sent is not recorded as if it were about to be.
+            let runs = self.completer.drop_suspects();
+            self.with_dispatcher(|dispatcher, ctx| dispatcher.leave_unrecorded(runs, ctx));
             self.out.push(Effect::Note(Fact::OwnsNoLonger));
         }
     }

@@ -11,6 +11,10 @@ use crate::status::RetentionStatus;
 impl Core {
     pub(super) fn confirm_retention(&mut self, ticket: Ticket, confirm: ConfirmRetention) {
         match self.phase {
+            Phase::Running if !self.ownership.is_owner() => {
+                // The owner moves the messages, and would not know.
+                self.out.push(Effect::RetentionConfirmed { ticket, answer: Err(ActError::NotOwner) });
+            }
             Phase::Running => self.retentions.confirm(ticket, confirm),
             Phase::Stopping { .. } | Phase::Closing | Phase::Ended => {
                 self.out.push(Effect::RetentionConfirmed { ticket, answer: Err(ActError::Stopped) });

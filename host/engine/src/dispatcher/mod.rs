@@ -43,6 +43,7 @@ use self::feed::Page;
 pub(crate) use self::leave::Left;
 use self::pick::{Pick, RunState, Start, Step};
 use self::reader::{For, Reader};
+use self::record::Records;
 use self::report::Meaning;
 use self::stream::Hint;
 use self::timers::{Timer, Timers};
@@ -92,6 +93,7 @@ pub(crate) struct Desk {
     pub parked: Vec<(Place, Lane)>,
     /// Worth a line in the log.
     pub facts: Vec<Fact>,
+    pub records: Records,
     /// None: it owns nothing, and delivers nothing. After an owner that did not stop in order what may
     /// have been in hand runs by itself.
     pub tenure: Option<Tenure>,
@@ -133,6 +135,7 @@ impl Dispatcher {
                 stored_to: MessageId::ZERO,
                 parked: Vec::new(),
                 facts: Vec::new(),
+                records: Records::default(),
                 tenure: None,
             },
             runs: BTreeMap::new(),
@@ -295,6 +298,7 @@ impl Dispatcher {
     /// An operator's action changed a delivery.
     pub fn acted(&mut self, changed: Changed, kind: ActionKind, ctx: &mut Ctx<'_>) {
         let Some(place) = ctx.layout.place(changed.destination) else { return };
+        self.desk.records.forget(changed.destination, changed.message);
         let runs = self.runs.values_mut().filter(|run| run.place == place);
         let lost: Vec<Hint> = runs.flat_map(|run| run.remove(changed.message, changed.before)).collect();
         self.with(Some(place), ctx, |destination, desk, ctx| {
@@ -488,7 +492,7 @@ impl Dispatcher {
                 }
                 run.is_probe = is_probe;
                 self.probes += usize::from(is_probe);
-                let step = run.first_step(ctx);
+                let step = run.first_step(&self.desk.records, ctx);
                 self.runs.insert(id, run);
                 self.take_step(id, step, ctx, out);
                 self.touch(place, ctx);

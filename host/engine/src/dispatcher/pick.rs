@@ -10,6 +10,7 @@ use super::budget::{Budget, Loan, RUN_BYTES_MAX};
 use super::destination::Destination;
 use super::rate::Admission;
 use super::reader::For;
+use super::record::Records;
 use super::stream::Hint;
 use super::{Ctx, Desk, SUSPECTED_MAX};
 use crate::completer::Origin;
@@ -258,12 +259,17 @@ pub(crate) enum Step {
 
 impl RunState {
     /// The first step, where it has to be recorded before it is tried: what is suspect, and all that
-    /// may not be sent twice.
-    pub fn first_step(&mut self, ctx: &Ctx<'_>) -> Step {
+    /// may not be sent twice. A suspect that this process recorded already did not end it since.
+    pub fn first_step(&mut self, records: &Records, ctx: &Ctx<'_>) -> Step {
         let count = match self.guarantee {
             Guarantee::AtMostOnce => self.hints.len(),
             Guarantee::AtLeastOnce => usize::from(self.suspected),
         };
+        if self.guarantee == Guarantee::AtLeastOnce {
+            for hint in self.hints.iter_mut().take(count).filter(|hint| hint.recorded == 0) {
+                hint.recorded = records.count(self.destination, hint.message);
+            }
+        }
         let unrecorded = self.hints.iter().take(count).filter(|hint| hint.recorded == 0);
         let suspect = |hint: &Hint| Suspect { destination: self.destination, message: hint.message };
         let suspects: Vec<Suspect> = unrecorded.map(suspect).collect();

@@ -1,6 +1,8 @@
 //! Deliveries that are recorded before they are tried: suspects, and what may not be sent twice.
 
-use portway_model::{Failure, Guarantee, MessageId, code};
+use std::collections::BTreeMap;
+
+use portway_model::{DestinationId, Failure, Guarantee, MessageId, code};
 use portway_store::Settled;
 
 use super::report::Meaning;
@@ -8,6 +10,36 @@ use super::stream::Hint;
 use super::{Ctx, Dispatcher};
 use crate::event::{Effect, RunId};
 use crate::ports::in_doubt;
+
+/// Kept at most. What is forgotten is recorded once more.
+const RECORDS_MAX: usize = 4_096;
+
+/// Which suspects this process recorded, and for the how manyth time. It may lose its groups and own them
+/// again: that is no end of the process, and is not counted as one. Also not after a result, which the store
+/// may lose together with its power.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    counts: BTreeMap<(DestinationId, MessageId), u32>,
+}
+
+impl Records {
+    fn remember(&mut self, destination: DestinationId, message: MessageId, count: u32) {
+        if self.counts.len() >= RECORDS_MAX {
+            self.counts.pop_first();
+        }
+        self.counts.insert((destination, message), count);
+    }
+
+    /// Zero: it is not recorded by this process.
+    pub fn count(&self, destination: DestinationId, message: MessageId) -> u32 {
+        self.counts.get(&(destination, message)).copied().unwrap_or(0)
+    }
+
+    /// An operator changed it: the store keeps no record of it any more.
+    pub fn forget(&mut self, destination: DestinationId, message: MessageId) {
+        self.counts.remove(&(destination, message));
+    }
+}
 
 impl Dispatcher {
     /// A commit recorded that a delivery of a run is about to be tried, for the `count`th time.
@@ -20,6 +52,9 @@ impl Dispatcher {
         out: &mut Vec<Effect>,
     ) {
         let Some(run) = self.runs.get_mut(&id) else { return };
+        if run.guarantee == Guarantee::AtLeastOnce && count < run.recorded_max() {
+            self.desk.records.remember(run.destination, message, count);
+        }
         if !run.recorded(message, count) {
             return;
         }
@@ -33,6 +68,13 @@ impl Dispatcher {
         if let Some(run) = self.runs.get_mut(&id) {
             let step = run.next_step(ctx);
             self.take_step(id, step, ctx, out);
+        }
+    }
+
+    /// These runs are not recorded any more: their destinations end.
+    pub fn leave_unrecorded(&mut self, runs: Vec<RunId>, ctx: &mut Ctx<'_>) {
+        for id in runs {
+            self.abandon_unwanted(id, ctx);
         }
     }
 

@@ -4,7 +4,7 @@ use portway_model::{DeliveryState, Epoch, GroupId, Timestamp};
 
 use super::Harness;
 use super::fixture::{Fixture, START, applied, claim, quarantined, retry, sent, topology};
-use crate::{Claimed, DeliveryResult, News, ResultOutcome, Settled, WriteBatch};
+use crate::{Action, ActionKind, Claimed, DeliveryResult, News, ResultOutcome, Settled, Suspect, WriteBatch};
 
 pub async fn an_unclean_end_is_told_once(harness: &dyn Harness) {
     let store = harness.open().await;
@@ -62,6 +62,19 @@ pub async fn a_result_of_an_earlier_epoch_counts_only_if_it_is_sent(harness: &dy
     assert_eq!(outcomes, [applied(), applied(), applied(), ResultOutcome::Stale]);
 }
 
+/// Its owner of now may have read it as pending, and be about to record it and to send it again.
+pub async fn what_is_sent_in_an_earlier_epoch_leaves_the_record_of_a_suspect(harness: &dyn Harness) {
+    let fixture = Fixture::open(harness).await;
+    let id = fixture.store_one(fixture.message("body")).await;
+    let suspects = vec![Suspect { destination: fixture.x, message: id }];
+    let batch = |fixture: &Fixture| WriteBatch { suspects: suspects.clone(), ..fixture.batch() };
+    assert_eq!(fixture.write(batch(&fixture)).await.suspects, [1]);
+    let result = fixture.result(id, fixture.x, sent());
+    let fixture = fixture.reopen(harness).await;
+    assert_eq!(fixture.settle(vec![result]).await, [applied()]);
+    assert_eq!(fixture.write(batch(&fixture)).await.suspects, [2]);
+}
+
 pub async fn an_engine_owns_all_it_asks_for_or_nothing(harness: &dyn Harness) {
     let Some((fixture, other)) = two(harness).await else { return };
     let (a, b, more) = (GroupId(fixture.a.0), GroupId(fixture.b.0), GroupId(77));
@@ -105,6 +118,29 @@ pub async fn an_owner_is_told_what_others_stored_for_it(harness: &dyn Harness) {
     let messages = vec![fixture.message("by another")];
     other.write(WriteBatch { mark: 200, messages, ..fixture.batch() }).await.unwrap();
     assert_eq!(fixture.lane(fixture.x, 0).await.len(), 2);
+    other.close().await.unwrap();
+}
+
+/// An engine that lost its groups a moment ago lets an operator act on them: it does not know it yet.
+pub async fn an_owner_is_told_what_an_operator_did_through_another(harness: &dyn Harness) {
+    let Some((fixture, other)) = two(harness).await else { return };
+    let id = fixture.store_one(fixture.message("body")).await;
+    let action = Action {
+        message: id,
+        destination: Some(fixture.x),
+        kind: ActionKind::Dismiss,
+        author: "ann".into(),
+        reason: "no".into(),
+        request: None,
+    };
+    other.write(WriteBatch { mark: 100, actions: vec![action], ..fixture.batch() }).await.unwrap();
+    let outcome = fixture.write(WriteBatch { mark: 101, ..fixture.batch() }).await;
+    let told = if outcome.elsewhere.is_empty() {
+        fixture.store.news().await
+    } else {
+        News::Elsewhere(outcome.elsewhere)
+    };
+    assert_eq!(told, News::Elsewhere(vec![GroupId(fixture.a.0)]));
     other.close().await.unwrap();
 }
 

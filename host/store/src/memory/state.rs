@@ -40,7 +40,10 @@ pub(super) struct State {
     suspects: BTreeMap<(MessageId, DestinationId), u32>,
     requests: BTreeSet<(MessageId, String, Option<DestinationId>)>,
     pub(super) destination_actions: BTreeMap<DestinationId, Vec<DestinationActionView>>,
+    /// The highest number that was given.
     last_id: MessageId,
+    /// The next one of the write in hand.
+    next_id: MessageId,
     /// The mark and the outcome of the newest write of each engine.
     pub(super) last_writes: BTreeMap<EngineNo, (u64, WriteOutcome)>,
     pub(super) ownership: Ownership,
@@ -105,8 +108,31 @@ impl State {
         registered
     }
 
-    pub(super) fn write(&mut self, engine: EngineNo, batch: &WriteBatch) -> Result<WriteOutcome, StoreError> {
+    pub(super) fn last_id(&self) -> MessageId {
+        self.last_id
+    }
+
+    /// Numbers up to this one are not given any more.
+    pub(super) fn skip_to(&mut self, id: MessageId) {
+        self.last_id = self.last_id.max(id);
+    }
+
+    /// Gives so many numbers; the first of them.
+    pub(super) fn draw(&mut self, count: usize) -> MessageId {
+        let first = MessageId(self.last_id.0 + 1);
+        self.last_id = MessageId(self.last_id.0 + count as u64);
+        first
+    }
+
+    /// Its messages have the numbers from `first` on.
+    pub(super) fn write(
+        &mut self,
+        engine: EngineNo,
+        batch: &WriteBatch,
+        first: MessageId,
+    ) -> Result<WriteOutcome, StoreError> {
         self.numbers.check(batch)?;
+        self.next_id = first;
         let elsewhere = self.ownership.take_elsewhere(engine);
         let messages = batch.messages.iter().map(|message| self.store_message(message, batch.now)).collect();
         let cursors = batch.cursors.iter().map(|new| (new.interface, new.cursor.clone()));
@@ -119,14 +145,18 @@ impl State {
             elsewhere,
         };
         self.ownership.stored(engine, batch.new_messages().map(|message| message.group));
+        // What an operator did through an engine that lost its groups, and does not know it yet.
+        let acted = batch.actions.iter().filter_map(|action| self.messages.get(&action.message));
+        self.ownership.stored(engine, acted.map(|message| message.group));
         batch.destination_actions.iter().for_each(|action| self.act_on_destination(action, batch.now));
         self.last_writes.insert(engine, (batch.mark, outcome.clone()));
         Ok(outcome)
     }
 
     fn store_message(&mut self, new: &NewMessage, now: Timestamp) -> MessageOutcome {
-        self.last_id = MessageId(self.last_id.0 + 1);
-        let id = self.last_id;
+        let id = self.next_id;
+        self.next_id = MessageId(id.0 + 1);
+        self.skip_to(id);
         let seen = self.look_up_dedupe(new, id, now);
         let (body, origin, outcome) = match seen {
             Seen::Before(of) => {
@@ -209,7 +239,8 @@ impl State {
 
     fn settle(&mut self, result: &DeliveryResult, now: Timestamp) -> ResultOutcome {
         let group = self.messages.get(&result.message).map(|message| message.group);
-        if !self.ownership.is_of(group, result.epoch) && !result.settled.outlives_owner() {
+        let is_owners = self.ownership.is_of(group, result.epoch);
+        if !is_owners && !result.settled.outlives_owner() {
             return ResultOutcome::Disowned;
         }
         let slot = (result.message, result.destination);
@@ -226,7 +257,10 @@ impl State {
             ..delivery.clone()
         };
         self.put_delivery(result.message, result.destination, settled);
-        self.suspects.remove(&slot);
+        // The owner may be about to send it as well: then it is to find that it was recorded before.
+        if is_owners {
+            self.suspects.remove(&slot);
+        }
         self.record_attempt(result);
         self.plugin_state.keep(result);
         if let Some(output) = &result.output {

@@ -83,6 +83,7 @@ async fn power_loss_takes_what_was_not_flushed() {
     assert!(store.find_mark(3).await.unwrap().is_some(), "the first of the two was kept");
     store.lose_power(0);
     assert!(store.find_mark(3).await.unwrap().is_some(), "what was kept stays");
+    store.crash();
     assert!(claim(&store).await.unclean);
 }
 

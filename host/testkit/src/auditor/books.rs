@@ -18,7 +18,12 @@ pub struct Shadow {
     pub body: Bytes,
     /// By the clock of its engine.
     pub stored_at: Timestamp,
-    pub is_acknowledged: bool,
+    /// When it was acknowledged, by the count of events.
+    pub acknowledged: Option<u64>,
+    /// When it was received, at the latest; zero: nobody waited for it.
+    pub received: u64,
+    /// The second engine stored it.
+    pub is_of_second: bool,
     pub duties: BTreeMap<DestinationId, Duty>,
 }
 
@@ -41,8 +46,8 @@ pub struct Duty {
     pub is_changing: bool,
     /// It was sent while it was changing: nobody outside knows as which round.
     pub is_unclear: bool,
-    /// It was tried in a tenure that the engine lost since.
-    pub was_lost: bool,
+    /// The store lost what became of it, and the owner may find it pending again or not.
+    pub was_reverted: bool,
     pub in_hand: Option<(RunId, Round)>,
     /// It stands apart and waited for a time: others may have come before it since.
     pub was_put_off: bool,
@@ -100,7 +105,7 @@ impl Duty {
             is_over: state.is_final(),
             is_changing: false,
             is_unclear: false,
-            was_lost: false,
+            was_reverted: false,
             in_hand: None,
             was_put_off: false,
             arrived: 0,
@@ -110,6 +115,13 @@ impl Duty {
             not_before: Duration::ZERO,
             routed: BTreeMap::new(),
         }
+    }
+}
+
+impl Duty {
+    /// Nobody outside knows what the engine believes of it.
+    pub fn is_uncertain(&self) -> bool {
+        self.is_changing || self.is_unclear || self.was_reverted
     }
 }
 
@@ -146,10 +158,5 @@ impl Ledger {
     /// Its lanes wait for an operator after a quarantine.
     pub fn holds(&self) -> bool {
         self.settings.on_quarantine == OnQuarantine::Hold
-    }
-
-    /// A new process knows nothing of the old one's runs.
-    pub fn restart(&mut self) {
-        *self = Ledger::new(self.settings.clone());
     }
 }

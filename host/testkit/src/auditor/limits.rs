@@ -18,7 +18,8 @@ impl Auditor {
         let limits = &self.settings.limits;
         // A lane that waits keeps its head.
         let blocked: usize = status.destinations.iter().map(|one| one.lanes_blocked as usize).sum();
-        let slots: usize = self.ledgers.values().map(|ledger| ledger.settings.concurrency as usize + 1).sum();
+        let slots: usize =
+            self.own.ledgers.values().map(|ledger| ledger.settings.concurrency as usize + 1).sum();
         let waiting_max = limits.waiting_max + slots * FLOOR + blocked;
         // What a run had in hand goes back to its queue.
         let back = limits.unflushed_max * status.destinations.len();
@@ -42,7 +43,7 @@ impl Auditor {
     }
 
     pub(super) fn run_limits(&self, run: &Run) -> Verdict {
-        let ledger = self.ledgers.get(&run.destination).ok_or("a run for no destination")?;
+        let ledger = self.own.ledgers.get(&run.destination).ok_or("a run for no destination")?;
         at_most("deliveries in a run", run.messages.len(), ledger.settings.run_max as usize)?;
         if run.messages.is_empty() {
             return Err("a run without messages".into());

@@ -6,31 +6,31 @@
 
 mod books;
 mod limits;
-mod others;
 mod outputs;
 mod rate;
 mod recovery;
 mod retention;
 mod sends;
 mod state;
+mod tenures;
 mod writes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
-use portway_engine::{EngineSettings, Fate, RunId, Status, Ticket};
+use portway_engine::{EngineSettings, Fate, Status, Ticket};
 use portway_model::{DestinationId, Draft, InterfaceId, MessageId};
 use portway_store::{Durability, Pause};
 
 use crate::content::{self, Content};
 pub use books::Duty;
-use books::{Ledger, Shadow};
+use books::Shadow;
 pub use outputs::given;
-use rate::Meter;
 pub use recovery::Death;
 use retention::RetentionBooks;
-pub use state::{written, written_for};
+pub use state::written;
+use tenures::{Books, Tenures};
 
 /// What is wrong, in a sentence.
 pub type Verdict = Result<(), String>;
@@ -44,22 +44,28 @@ pub struct Auditor {
     expired: BTreeMap<MessageId, Shadow>,
     retention: RetentionBooks,
     by_content: BTreeMap<Content, Vec<MessageId>>,
-    pub ledgers: BTreeMap<DestinationId, Ledger>,
-    submissions: BTreeMap<Ticket, Submitted>,
+    /// Of the engine that is looked at.
+    pub own: Books,
+    /// Of the other.
+    aside: Books,
+    is_second: bool,
+    tenures: Tenures,
+    /// Events so far.
+    events: u64,
+    /// When these were handed over last.
+    received: BTreeMap<Content, u64>,
+    /// Lost with the power of the store, while an engine may still have them in memory.
+    vanished: BTreeMap<MessageId, Shadow>,
     /// Handed over with a cursor: stored once, whatever happens.
     once: BTreeSet<Content>,
-    runs: BTreeMap<RunId, Vec<(MessageId, u32)>>,
-    /// Of these, handed over in a tenure that the engine lost since: they say nothing of a destination
-    /// that begins anew after them.
-    lost_runs: BTreeSet<RunId>,
     /// Paused, as stored and flushed.
     paused: BTreeSet<DestinationId>,
     /// Stored since the last flush.
     unflushed: BTreeSet<MessageId>,
     /// In hand when a process died, and not tried since.
     suspects: BTreeSet<(DestinationId, MessageId)>,
-    /// Recorded in this process as tried by themselves.
-    recorded: BTreeSet<(DestinationId, MessageId)>,
+    /// How many processes ended since these were recorded as tried by themselves.
+    ends: BTreeMap<(DestinationId, MessageId), u32>,
     kills: BTreeMap<(DestinationId, MessageId), u32>,
     /// Ends after which a killer is not suspected any more.
     pardons: u32,
@@ -83,7 +89,8 @@ struct Submitted {
 impl Auditor {
     pub fn new(settings: EngineSettings) -> Self {
         let destinations = settings.interfaces.iter().flat_map(|interface| &interface.destinations);
-        let ledgers = destinations.map(|settings| (settings.id, Ledger::new(settings.clone()))).collect();
+        let own = Books::new(destinations.clone().cloned());
+        let aside = Books::new(destinations.cloned());
         let retentions = settings.retentions.clone();
         Auditor {
             settings,
@@ -91,15 +98,18 @@ impl Auditor {
             expired: BTreeMap::new(),
             retention: RetentionBooks::new(&retentions),
             by_content: BTreeMap::new(),
-            ledgers,
-            submissions: BTreeMap::new(),
+            own,
+            aside,
+            is_second: false,
+            tenures: Tenures::default(),
+            events: 0,
+            received: BTreeMap::new(),
+            vanished: BTreeMap::new(),
             once: BTreeSet::new(),
-            runs: BTreeMap::new(),
-            lost_runs: BTreeSet::new(),
             paused: BTreeSet::new(),
             unflushed: BTreeSet::new(),
             suspects: BTreeSet::new(),
-            recorded: BTreeSet::new(),
+            ends: BTreeMap::new(),
             kills: BTreeMap::new(),
             pardons: 0,
             acknowledged: 0,
@@ -114,9 +124,10 @@ impl Auditor {
         drafts: &[Draft],
         is_repeat: bool,
     ) {
+        self.receive(drafts);
         let bodies = drafts.iter().map(|draft| draft.body.clone()).collect();
         let is_whole = false;
-        self.submissions.insert(ticket, Submitted { interface, bodies, is_repeat, is_whole, is_late });
+        self.own.submissions.insert(ticket, Submitted { interface, bodies, is_repeat, is_whole, is_late });
     }
 
     /// Messages that come with a cursor.
@@ -126,10 +137,16 @@ impl Auditor {
         (interface, is_late): (InterfaceId, bool),
         drafts: &[Draft],
     ) {
+        self.receive(drafts);
         self.once.extend(contents(drafts));
         let bodies = drafts.iter().map(|draft| draft.body.clone()).collect();
         let submitted = Submitted { interface, bodies, is_repeat: false, is_whole: true, is_late };
-        self.submissions.insert(ticket, submitted);
+        self.own.submissions.insert(ticket, submitted);
+    }
+
+    fn receive(&mut self, drafts: &[Draft]) {
+        self.events += 1;
+        self.received.extend(contents(drafts).map(|content| (content, self.events)));
     }
 
     /// Whether messages whose fate was not known are stored, as their source sees it.
@@ -152,16 +169,20 @@ impl Auditor {
         if !status.drain.as_ref().is_some_and(|drain| drain.is_quiet) {
             return Ok(());
         }
-        let runs: u32 = self.ledgers.values().map(|ledger| ledger.runs).sum();
-        if runs > 0 || !self.submissions.is_empty() {
-            return Err(format!("it is drained, with {runs} runs and {:?} in hand", self.submissions.keys()));
+        let runs: u32 = self.own.ledgers.values().map(|ledger| ledger.runs).sum();
+        if runs > 0 || !self.own.submissions.is_empty() {
+            return Err(format!(
+                "it is drained, with {runs} runs and {:?} in hand",
+                self.own.submissions.keys()
+            ));
         }
         Ok(())
     }
 
     /// Rule 1: what is acknowledged is stored, and flushed where its interface says so.
     pub fn answered(&mut self, ticket: Ticket, fates: &[Fate]) -> Verdict {
-        let submitted = self.submissions.remove(&ticket).ok_or("an answer to nobody")?;
+        self.events += 1;
+        let submitted = self.own.submissions.remove(&ticket).ok_or("an answer to nobody")?;
         if submitted.bodies.len() + usize::from(submitted.is_whole) != fates.len() {
             return Err(format!("{} fates for {} messages", fates.len(), submitted.bodies.len()));
         }
@@ -197,7 +218,8 @@ impl Auditor {
         let is_unflushed = self.unflushed.contains(&id);
         self.acknowledged += 1;
         let known = self.messages.get_mut(&id).or_else(|| self.expired.get_mut(&id));
-        let Some(shadow) = known else {
+        // Its answer was on its way when the store lost it.
+        let Some(shadow) = known.or_else(|| self.vanished.get_mut(&id).filter(|_| !is_strict)) else {
             return Err(format!("message {id} is acknowledged and not stored"));
         };
         if shadow.body != *body || shadow.interface != interface {
@@ -206,7 +228,7 @@ impl Auditor {
         if is_strict && is_unflushed {
             return Err(format!("message {id} of a strict interface is acknowledged before it is flushed"));
         }
-        shadow.is_acknowledged = true;
+        shadow.acknowledged.get_or_insert(self.events);
         Ok(())
     }
 
@@ -223,7 +245,7 @@ impl Auditor {
 
     /// A destination began anew: what stopped it may be mended.
     pub fn renewed(&mut self, destination: DestinationId) {
-        if let Some(ledger) = self.ledgers.get_mut(&destination) {
+        if let Some(ledger) = self.own.ledgers.get_mut(&destination) {
             ledger.is_stopped = false;
             ledger.runaways = 0;
         }
@@ -235,10 +257,7 @@ impl Auditor {
         if paused != self.paused {
             return Err(format!("{:?} are paused, and the store remembers {paused:?}", self.paused));
         }
-        for (destination, ledger) in &mut self.ledgers {
-            ledger.is_paused = paused.contains(destination);
-            ledger.meter = Meter::new(monotonic);
-        }
+        self.begin_process(monotonic);
         Ok(())
     }
 }

@@ -19,34 +19,44 @@ pub enum Death {
 }
 
 impl Auditor {
-    /// The process is gone. What is left is compared with what must be.
+    /// The process of the engine is gone. What is left is compared with what must be.
     pub fn died(&mut self, death: Death, store: &MemoryStore) -> Verdict {
-        self.submissions.clear();
-        self.recorded.clear();
-        for (id, shadow) in &self.messages {
+        let was_owner = self.is_last_owner();
+        for slot in &self.own.ever_recorded {
+            *self.ends.entry(*slot).or_default() += 1;
+        }
+        if death != Death::Clean {
+            self.suspect_in_hand(was_owner);
+        }
+        self.pardons += u32::from(death != Death::Process);
+        self.own.restart();
+        if was_owner {
+            self.begin_from(store)?;
+        }
+        self.compare_all(death, store)
+    }
+
+    fn suspect_in_hand(&mut self, was_owner: bool) {
+        for (id, shadow) in self.messages.iter().filter(|_| was_owner) {
             for (destination, duty) in &shadow.duties {
-                if duty.in_hand.is_some() && death != Death::Clean {
+                if duty.in_hand.is_some() {
                     self.suspects.insert((*destination, *id));
                 }
             }
         }
-        if death == Death::Clean {
-            // An end in order speaks for all of them.
-            self.suspects.clear();
-        }
-        self.pardons += u32::from(death != Death::Process);
-        self.runs.clear();
-        self.lost_runs.clear();
-        self.ledgers.values_mut().for_each(super::books::Ledger::restart);
-        if death == Death::Power {
-            self.unflushed.clear();
-            self.take_back_expired(store)?;
-        }
+    }
+
+    /// The machine of the store is gone, and what was not flushed. Engines may live on, and do not know it.
+    pub fn lost_power(&mut self, store: &MemoryStore) -> Verdict {
+        self.unflushed.clear();
+        self.pardons += 1;
+        self.take_back_expired(store)?;
+        self.compare_all(Death::Power, store)
+    }
+
+    fn compare_all(&mut self, death: Death, store: &MemoryStore) -> Verdict {
         let ids: Vec<MessageId> = self.messages.keys().copied().collect();
-        for id in ids {
-            self.compare(id, death, store)?;
-        }
-        Ok(())
+        ids.into_iter().try_for_each(|id| self.compare(id, death, store))
     }
 
     fn compare(&mut self, id: MessageId, death: Death, store: &MemoryStore) -> Verdict {
@@ -54,38 +64,36 @@ impl Auditor {
         let Some(shadow) = self.messages.get(&id) else { return Ok(()) };
         let is_left = left.first().is_some_and(|message| message.body == shadow.body);
         if !is_left {
-            let must_stay = shadow.is_acknowledged && self.is_strict(shadow.interface);
+            let must_stay = shadow.acknowledged.is_some() && self.is_strict(shadow.interface);
             if death != Death::Power || must_stay {
                 return Err(format!(
                     "rule 1: message {id} was acknowledged and is not there after {death:?}"
                 ));
             }
-            self.forget(id);
+            let shadow = self.forget(id);
+            self.vanished.extend(shadow.map(|shadow| (id, shadow)));
             return Ok(());
         }
         let deliveries = now(store.list_deliveries(id)).map_err(|error| error.to_string())?;
         for view in deliveries {
             self.state_is_left(id, &view, store)?;
-            self.resume_from(id, &view);
+            self.stands(id, &view, death);
         }
         Ok(())
     }
 
-    fn resume_from(&mut self, id: MessageId, view: &DeliveryView) {
-        let holds = self.ledgers.get(&view.destination).is_some_and(super::books::Ledger::holds);
+    /// A power loss may take back results; an engine that lives goes on from what it knew.
+    fn stands(&mut self, id: MessageId, view: &DeliveryView, death: Death) {
         let Some(duty) = self.duty(view.destination, id) else { return };
-        // A power loss may take back what an operator did.
         duty.routed.retain(|round, _| {
             *round <= view.round && (*round < view.round || view.state == DeliveryState::Sent)
         });
+        // It may find by reading that this one is pending again.
+        let is_behind = duty.is_over || duty.attempts != view.attempts.0;
+        if death == Death::Power && is_behind && !view.state.is_final() {
+            (duty.was_reverted, duty.is_holding) = (true, false);
+        }
         (duty.lane, duty.round, duty.state) = (view.lane, view.round, view.state);
-        duty.attempts = view.attempts.0;
-        duty.in_hand = None;
-        (duty.is_changing, duty.is_unclear, duty.was_lost) = (false, false, false);
-        duty.is_over = view.state.is_final();
-        duty.is_finished |= view.state.is_final();
-        duty.is_holding = view.state == DeliveryState::Quarantined && holds && view.lane.is_ordered();
-        duty.not_before = std::time::Duration::ZERO;
     }
 
     fn take_back_expired(&mut self, store: &MemoryStore) -> Verdict {

@@ -7,8 +7,8 @@ use portway_engine::{Run, RunId, RunReport, Stop, Verdict as Said};
 use portway_model::{AttemptNo, DeliveryState, DestinationId, Envelope, Guarantee, Lane, MessageId};
 
 use super::books::Ledger;
+use super::tenures::Handed;
 use super::{Auditor, Verdict};
-use crate::content::{self, Content};
 
 /// Runaways in a row that stop a destination.
 const RUNAWAYS_MAX: u32 = 3;
@@ -30,34 +30,66 @@ impl Auditor {
     /// The engine hands a run over.
     pub fn handed_over(&mut self, id: RunId, run: &Run, monotonic: Duration) -> Verdict {
         self.run_limits(run)?;
+        self.may_send(monotonic)?;
         let destination = run.destination;
-        if self.ledgers.get(&destination).is_some_and(|ledger| !ledger.may_run()) {
+        if self.own.ledgers.get(&destination).is_some_and(|ledger| !ledger.may_run()) {
             return Err(format!("a run for destination {destination}, which is stopped or paused"));
         }
-        self.state_is_readable(run)?;
+        let is_owner = self.is_owner();
+        if is_owner {
+            self.state_is_readable(run)?;
+        }
         let mut before = Vec::new();
         for envelope in &run.messages {
-            self.may_be_sent(run, envelope, &before, monotonic)?;
+            self.is_stored(run, envelope)?;
+            if is_owner {
+                self.may_be_sent(run, envelope, &before, monotonic)?;
+            }
             before.push(envelope.id);
         }
         let mut hints = Vec::new();
         for envelope in &run.messages {
-            if let Some(duty) = self.duty(destination, envelope.id) {
-                if duty.is_changing || duty.is_unclear {
-                    duty.is_unclear = true;
-                    hints.push((envelope.id, u32::MAX));
-                    continue;
-                }
-                duty.in_hand = Some((id, duty.round));
-                hints.push((envelope.id, duty.round.0));
-            }
+            hints.push((envelope.id, self.hand_over(id, destination, envelope.id)));
         }
-        if let Some(ledger) = self.ledgers.get_mut(&destination) {
+        if let Some(ledger) = self.own.ledgers.get_mut(&destination) {
             ledger.meter.begin(run.messages.len(), &ledger.settings, monotonic)?;
             ledger.runs += 1;
             ledger.in_hand += u32::try_from(run.messages.len()).unwrap_or(u32::MAX);
         }
-        self.runs.insert(id, hints);
+        self.own.runs.insert(id, Handed { epoch: self.own.epoch, hints });
+        Ok(())
+    }
+
+    /// The round in which a delivery is in hand; the highest number: nobody outside knows.
+    fn hand_over(&mut self, id: RunId, destination: DestinationId, message: MessageId) -> u32 {
+        let is_owner = self.is_owner();
+        let Some(duty) = self.duty(destination, message) else { return u32::MAX };
+        let mut round = duty.round.0;
+        // The tenure of another engine may be over, and it does not know yet: what it sends may arrive twice.
+        if is_owner && duty.is_uncertain() {
+            duty.is_unclear = true;
+            round = u32::MAX;
+        } else if is_owner {
+            duty.in_hand = Some((id, duty.round));
+        }
+        let lane = duty.lane;
+        self.begins_in(destination, lane);
+        round
+    }
+
+    fn is_stored(&self, run: &Run, envelope: &Envelope) -> Verdict {
+        let (destination, id) = (run.destination, envelope.id);
+        let name = || format!("message {id} at destination {destination}");
+        let known = self.messages.get(&id).or_else(|| self.vanished.get(&id));
+        let Some(shadow) = known.or_else(|| self.expired.get(&id).filter(|_| !self.is_owner())) else {
+            return Err(format!("{} is sent and not stored", name()));
+        };
+        if shadow.body != envelope.body {
+            return Err(format!("{} is sent with other bytes than were received", name()));
+        }
+        if !shadow.duties.contains_key(&destination) {
+            return Err(format!("{} is no delivery", name()));
+        }
         Ok(())
     }
 
@@ -70,19 +102,13 @@ impl Auditor {
     ) -> Verdict {
         let (destination, id) = (run.destination, envelope.id);
         let name = format!("message {id} at destination {destination}");
-        let Some(shadow) = self.messages.get(&id) else {
-            return Err(format!("{name} is sent and not stored"));
-        };
-        if shadow.body != envelope.body {
-            return Err(format!("{name} is sent with other bytes than were received"));
-        }
-        let Some(duty) = shadow.duties.get(&destination) else {
-            return Err(format!("{name} is no delivery"));
-        };
-        if duty.is_over {
+        let duty = self.messages.get(&id).and_then(|shadow| shadow.duties.get(&destination));
+        // The store lost it, and the engine does not know.
+        let Some(duty) = duty else { return Ok(()) };
+        if duty.is_over && !duty.was_reverted {
             return Err(format!("{name} is sent though nothing is to be sent: {duty:?}"));
         }
-        if duty.is_changing || duty.is_unclear {
+        if duty.is_uncertain() {
             return Ok(());
         }
         if duty.in_hand.is_some_and(|(_, round)| round == duty.round) || before.contains(&id) {
@@ -92,7 +118,7 @@ impl Auditor {
             return Err(format!("{name} is sent as of another lane than it is stored in"));
         }
         let attempts_max =
-            self.ledgers.get(&destination).map_or(0, |ledger| ledger.settings.retry.attempts_max);
+            self.own.ledgers.get(&destination).map_or(0, |ledger| ledger.settings.retry.attempts_max);
         if envelope.attempt != AttemptNo(duty.attempts + 1)
             || (attempts_max > 0 && envelope.attempt.0 > attempts_max)
         {
@@ -105,18 +131,31 @@ impl Auditor {
             return Err(format!("{name} is tried again {:?} early", duty.not_before - monotonic));
         }
         let key = (destination, id);
-        let is_once = self.ledgers.get(&destination).is_some_and(Ledger::is_once);
+        let is_once = self.own.ledgers.get(&destination).is_some_and(Ledger::is_once);
         if is_once && self.suspects.contains(&key) {
             return Err(format!("{name} may have arrived, and is sent again"));
         }
-        if is_once && !self.recorded.contains(&key) {
+        if is_once && !self.own.recorded.contains(&key) {
             return Err(format!("{name} may not arrive twice, and was not recorded before it is sent"));
         }
-        let is_suspect = self.suspects.contains(&key) && !duty.was_put_off;
-        if is_suspect && !(run.singly && self.recorded.contains(&key)) {
+        let is_suspect =
+            self.suspects.contains(&key) && !duty.was_put_off && !self.is_displaced(destination, id);
+        if is_suspect && !(run.singly && self.own.ever_recorded.contains(&key)) {
             return Err(format!("{name} was in hand when the process died and is not tried by itself"));
         }
         if run.ordered { self.is_next(destination, duty.lane, id, before) } else { Ok(()) }
+    }
+
+    /// Messages of the other engine stand before it, which its own did not know when it had it in hand: then it
+    /// need not be among the first, which are tried by themselves.
+    fn is_displaced(&self, destination: DestinationId, id: MessageId) -> bool {
+        let Some(own) = self.messages.get(&id) else { return false };
+        let is_open = |shadow: &super::books::Shadow| {
+            shadow.duties.get(&destination).is_some_and(|duty| duty.state == DeliveryState::Pending)
+        };
+        self.messages
+            .range(..id)
+            .any(|(_, shadow)| shadow.is_of_second != own.is_of_second && is_open(shadow))
     }
 
     /// Rule 3: everything before it in its lane is finished, and nothing holds the lane.
@@ -127,10 +166,16 @@ impl Auditor {
         id: MessageId,
         before: &[MessageId],
     ) -> Verdict {
+        let Some(own) = self.messages.get(&id) else { return Ok(()) };
         for (earlier, shadow) in self.messages.range(..id) {
             let Some(duty) = shadow.duties.get(&destination).filter(|duty| duty.lane == lane) else {
                 continue;
             };
+            // Of what two engines stored side by side either may be first.
+            let is_before = shadow.acknowledged.is_some_and(|at| at < own.received);
+            if shadow.is_of_second != own.is_of_second && !is_before {
+                continue;
+            }
             if duty.is_holding {
                 return Err(format!(
                     "rule 3: message {id} is sent to destination {destination}, held by {earlier}"
@@ -147,30 +192,23 @@ impl Auditor {
     }
 
     /// These reached the receiver.
-    pub fn arrived(&mut self, id: RunId, run: &Run, contents: &[Content]) -> Verdict {
+    pub fn arrived(&mut self, id: RunId, run: &Run, arrived: &[MessageId]) -> Verdict {
+        self.arrives_in_time(id, run)?;
         let destination = run.destination;
-        let is_once = self.ledgers.get(&destination).is_some_and(Ledger::is_once);
-        let rounds: BTreeMap<MessageId, u32> = self.runs.get(&id).into_iter().flatten().copied().collect();
-        // What came twice under two numbers may be twice in a run: the first of them arrived.
-        let mut left = contents.to_vec();
-        for envelope in &run.messages {
-            let content = content::read(&envelope.body).map(|(content, _)| content);
-            let place = content.and_then(|content| left.iter().position(|other| *other == content));
-            if let Some(place) = place
-                && let Some(duty) = self.duty(destination, envelope.id)
-            {
-                left.remove(place);
-                duty.arrived += 1;
-                // Of one that an operator just changed nobody outside knows the round.
-                let round = rounds.get(&envelope.id).copied().filter(|round| *round != u32::MAX);
-                if is_once && round.is_some_and(|round| !duty.arrived_in.insert(round)) {
-                    return Err(format!(
-                        "message {} arrived twice at destination {destination}, where it may not",
-                        envelope.id
-                    ));
-                }
-                self.arrived += 1;
+        let is_once = self.own.ledgers.get(&destination).is_some_and(Ledger::is_once);
+        let handed = self.own.runs.get(&id).into_iter();
+        let rounds: BTreeMap<MessageId, u32> = handed.flat_map(|handed| &handed.hints).copied().collect();
+        for message in arrived {
+            let Some(duty) = self.duty(destination, *message) else { continue };
+            duty.arrived += 1;
+            // Of one that an operator just changed nobody outside knows the round.
+            let round = rounds.get(message).copied().filter(|round| *round != u32::MAX);
+            if is_once && round.is_some_and(|round| !duty.arrived_in.insert(round)) {
+                return Err(format!(
+                    "message {message} arrived twice at destination {destination}, where it may not"
+                ));
             }
+            self.arrived += 1;
         }
         Ok(())
     }
@@ -190,10 +228,12 @@ impl Auditor {
 
     /// The engine is about to hear this report.
     pub fn reported(&mut self, id: RunId, run: &Run, report: &RunReport, monotonic: Duration) -> Verdict {
-        let hints = self.runs.remove(&id).ok_or("a report of no run")?;
-        let was_lost = self.lost_runs.remove(&id);
+        let Handed { epoch, hints } = self.own.runs.remove(&id).ok_or("a report of no run")?;
+        // It says nothing of a destination that begins anew after it.
+        let was_lost = epoch != self.own.epoch;
+        let is_over = epoch != self.tenures.newest;
         let destination = run.destination;
-        let Some(ledger) = self.ledgers.get_mut(&destination) else { return Ok(()) };
+        let Some(ledger) = self.own.ledgers.get_mut(&destination) else { return Ok(()) };
         let (holds, policy) = (ledger.holds(), ledger.settings.retry);
         let readings = read(run, report);
         ledger.runs -= 1;
@@ -213,20 +253,23 @@ impl Auditor {
         ledger.is_stopped |= ledger.runaways >= RUNAWAYS_MAX || is_wrong;
         let mut accepted = 0;
         for ((message, round), reading) in hints.into_iter().zip(readings) {
+            if is_over {
+                self.said_late(destination, (message, round), reading);
+                continue;
+            }
             self.suspects.remove(&(destination, message));
             let Some(duty) = self.duty(destination, message) else { continue };
             if duty.in_hand.is_some_and(|(run, _)| run == id) {
                 duty.in_hand = None;
             }
-            if duty.is_unclear {
+            if duty.is_unclear || duty.was_reverted {
                 duty.said.add(reading, policy.attempts_max);
-                // Nobody outside knows how many attempts count of an owner before.
                 let may_end = match reading {
                     Reading::Sent | Reading::Filtered | Reading::Quarantined => true,
                     Reading::Again => policy.attempts_max > 0,
                     Reading::Runaway | Reading::Untried => false,
                 };
-                duty.is_finished |= may_end && duty.was_lost && !was_lost;
+                duty.is_finished |= may_end && duty.was_reverted;
                 continue;
             }
             let counts = duty.round.0 == round && !duty.is_over;
@@ -254,17 +297,32 @@ impl Auditor {
             let is_open = duty.state == DeliveryState::Pending;
             duty.is_holding = reading == Reading::Quarantined && is_open && holds && duty.lane.is_ordered();
         }
-        if let Some(ledger) = self.ledgers.get_mut(&destination) {
+        if let Some(ledger) = self.own.ledgers.get_mut(&destination) {
             ledger.accepted += accepted;
         }
         Ok(())
     }
 
+    /// Of a tenure that is over only what was sent counts.
+    fn said_late(
+        &mut self,
+        destination: DestinationId,
+        (message, round): (MessageId, u32),
+        reading: Reading,
+    ) {
+        if reading == Reading::Sent
+            && let Some(duty) = self.duty(destination, message)
+        {
+            duty.said.sent = true;
+            duty.is_finished |= duty.round.0 == round;
+        }
+    }
+
     /// The engine hears that this delivery ended the process too often.
     pub fn given_up(&mut self, destination: DestinationId, message: MessageId) {
-        let holds = self.ledgers.get(&destination).is_some_and(Ledger::holds);
+        let holds = self.own.ledgers.get(&destination).is_some_and(Ledger::holds);
         self.suspects.remove(&(destination, message));
-        if let Some(ledger) = self.ledgers.get_mut(&destination) {
+        if let Some(ledger) = self.own.ledgers.get_mut(&destination) {
             ledger.accepted += 1;
         }
         if let Some(duty) = self.duty(destination, message) {

@@ -31,14 +31,8 @@ pub fn written(run: &Run) -> Vec<MessageState> {
         return Vec::new();
     }
     let all = (0..).zip(&run.messages);
-    let writes = |message| written_for(run.destination, message);
-    all.map(|(index, envelope)| MessageState { index, writes: writes(envelope.id) }).collect()
-}
-
-/// The same of one message.
-pub fn written_for(destination: DestinationId, message: MessageId) -> Vec<StateWrite> {
-    let write = || StateWrite { space: SPACE.into(), key: key(message), value: Some("kept".into()) };
-    keeps_state(destination).then(write).into_iter().collect()
+    let write = |id| StateWrite { space: SPACE.into(), key: key(id), value: Some("kept".into()) };
+    all.map(|(index, envelope)| MessageState { index, writes: vec![write(envelope.id)] }).collect()
 }
 
 impl Auditor {
@@ -73,7 +67,7 @@ impl Auditor {
         }
         let kept =
             now(store.get_state(destination, SPACE, &key(message))).map_err(|error| error.to_string())?;
-        let drops = self.ledgers.get(&destination).is_some_and(super::books::Ledger::drops);
+        let drops = self.own.ledgers.get(&destination).is_some_and(super::books::Ledger::drops);
         let wanted = match state {
             DeliveryState::Sent => Some(true),
             // What was dropped was never tried.
@@ -105,7 +99,7 @@ impl Auditor {
                 continue;
             };
             let is_unsettled = duty.is_over && duty.state == DeliveryState::Pending;
-            let is_clear = !duty.is_changing && !duty.is_unclear;
+            let is_clear = !duty.is_uncertain();
             let keeps = duty.said.sent || duty.said.filtered;
             if is_unsettled && is_clear && keeps && !duty.said.quarantined {
                 return Err(format!(

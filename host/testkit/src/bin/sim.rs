@@ -33,11 +33,12 @@ fn main() -> ExitCode {
         }
     }
     let Stats { steps, acknowledged, delivered, commits, deaths, power_losses, actions, .. } = total;
-    let Stats { stored_elsewhere, locks_lost, takeovers, .. } = total;
+    let Stats { stored_elsewhere, locks_lost, server_ends, takeovers, .. } = total;
     println!(
         "{} seeds in {:.1} s: {steps} steps, {acknowledged} acknowledged, {delivered} deliveries arrived, \
          {commits} commits, {deaths} ends of the process, {power_losses} power losses, {actions} actions, \
-         {stored_elsewhere} stored elsewhere, {locks_lost} locks lost, {takeovers} takeovers; \
+         {stored_elsewhere} stored elsewhere, {locks_lost} locks lost, {server_ends} ends of the server, \
+         {takeovers} takeovers; \
          no rule broken",
         options.seeds,
         began.elapsed().as_secs_f64(),

@@ -14,6 +14,8 @@ use crate::content::{self, Content, Kind};
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Client {
+    /// It is connected to the second engine.
+    is_at_second: bool,
     pub(super) interface: usize,
     pub(super) waits_for: Option<Ticket>,
     /// What it sent last, while it does not know that it was stored.
@@ -31,10 +33,26 @@ impl World {
             let has_poller = self.rng.random_bool(0.4);
             for n in 0..self.scenario.clients {
                 let position = (has_poller && n == 0).then(Position::default);
-                self.clients.push(Client { interface, waits_for: None, unsure: Vec::new(), position });
+                let is_at_second = self.any_engine();
+                let client =
+                    Client { is_at_second, interface, waits_for: None, unsure: Vec::new(), position };
+                self.clients.push(client);
                 let number = self.clients.len() - 1;
                 self.client_pauses(number);
             }
+        }
+    }
+
+    /// Between two messages a connection may be made to the other engine.
+    fn client_moves(&mut self, number: usize) {
+        if self.rng.random_bool(0.2) {
+            let is_at_second = self.any_engine();
+            if let Some(client) = self.clients.get_mut(number) {
+                client.is_at_second = is_at_second;
+            }
+        }
+        if let Some(is_at_second) = self.clients.get(number).map(|client| client.is_at_second) {
+            self.turn_to(is_at_second);
         }
     }
 
@@ -49,10 +67,13 @@ impl World {
         if client.waits_for.is_some() || self.left == 0 {
             return Ok(());
         }
-        if self.core.is_none() {
+        self.client_moves(number);
+        self.here.is_due = true;
+        if self.here.core.is_none() {
             self.client_pauses(number);
             return Ok(());
         }
+        let Some(client) = self.clients.get(number) else { return Ok(()) };
         let (source, is_unsure) = (client.interface, !client.unsure.is_empty());
         let has_position = client.position.is_some();
         let Some(interface) = self.registered.interfaces.get(source).map(|(id, _)| *id) else {
@@ -66,12 +87,12 @@ impl World {
         let repeats = is_unsure && self.rng.random_bool(0.7);
         let drafts = if repeats { self.unsure(number) } else { self.drafts(source) };
         let bytes = drafts.iter().map(|draft| draft.body.len()).sum();
-        match self.gate.admit(interface, bytes) {
+        match self.here.gate.admit(interface, bytes) {
             Err(_) => self.client_pauses(number),
             Ok(permit) => {
                 self.tickets += 1;
                 let ticket = Ticket(self.tickets);
-                self.auditor.submitted(ticket, (interface, self.is_draining), &drafts, repeats);
+                self.auditor.submitted(ticket, (interface, self.here.is_draining), &drafts, repeats);
                 if let Some(client) = self.clients.get_mut(number) {
                     client.waits_for = Some(ticket);
                     client.unsure.clone_from(&drafts);
@@ -92,11 +113,11 @@ impl World {
         let only = destinations.into_iter().filter(|_| self.rng.random_bool(0.7)).collect();
         self.contents += 1;
         let draft = content::draft(Content(self.contents), Kind::Plain, None, &mut self.rng);
-        let Ok(permit) = self.gate.admit(interface, draft.body.len()) else { return };
+        let Ok(permit) = self.here.gate.admit(interface, draft.body.len()) else { return };
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         let drafts = vec![draft];
-        self.auditor.submitted(ticket, (interface, self.is_draining), &drafts, false);
+        self.auditor.submitted(ticket, (interface, self.here.is_draining), &drafts, false);
         let destinations = self.rng.random_bool(0.5).then_some(only);
         let (author, reason) = ("the operator".into(), "a simulation".into());
         let edit = Some(Box::new(Edit { of, destinations, author, reason }));
@@ -144,6 +165,7 @@ impl World {
     pub(super) fn disconnect_clients(&mut self) {
         for number in 0..self.clients.len() {
             if let Some(client) = self.clients.get_mut(number)
+                && client.is_at_second == self.is_second
                 && client.waits_for.take().is_some()
             {
                 self.client_pauses(number);
@@ -157,6 +179,10 @@ impl World {
             return;
         }
         let rates = self.scenario.rates;
+        // Not always to the engine that was handed something.
+        let (before, other) = (self.is_second, self.any_engine());
+        self.turn_to(other);
+        self.here.is_due = true;
         let soon = Duration::from_micros(self.rng.random_range(0..50_000));
         if self.rng.random_bool(rates.death) {
             let death = if self.rng.random_bool(0.5) { Death::Process } else { Death::Power };
@@ -168,7 +194,12 @@ impl World {
         if self.rng.random_bool(rates.operator) {
             self.later(soon, Task::Operate);
         }
-        self.others_act(soon);
+        if self.rng.random_bool(rates.locks) {
+            self.later(soon, Task::LoseLock);
+        }
+        if self.rng.random_bool(rates.server) {
+            self.later(soon, Task::EndServer);
+        }
         if self.rng.random_bool(rates.clock_step) {
             self.step_clock();
         }
@@ -182,16 +213,17 @@ impl World {
             self.later(soon, Task::Room(false));
             self.later(soon + Duration::from_secs(3), Task::Room(true));
         }
+        self.turn_to(before);
     }
 
     fn step_clock(&mut self) {
         let step = self.rng.random_range(1..7_200_000);
         if self.rng.random_bool(0.5) {
-            self.wall += step;
+            self.here.wall += step;
             self.auditor.clock_stepped();
-            self.auditor.clock_is_ahead(Duration::from_millis(self.wall.saturating_sub(super::START)));
+            self.auditor.clock_is_ahead(Duration::from_millis(self.here.wall.saturating_sub(super::START)));
         } else {
-            self.wall = self.wall.saturating_sub(step);
+            self.here.wall = self.here.wall.saturating_sub(step);
         }
         self.note(|world| format!("{:?} the clock says {}", world.monotonic, world.now().wall));
     }

@@ -9,14 +9,15 @@ use portway_store::{Action, ActionKind, DestinationAction, DestinationActionKind
 use rand::RngExt;
 use rand::seq::IteratorRandom;
 
+use super::engines::Engine;
 use super::{DRAIN_MAX, Phase, Step, Task, World};
 
 impl World {
     pub(super) fn operate(&mut self) {
-        let destination = self.auditor.ledgers.keys().copied().choose(&mut self.rng);
+        let destination = self.auditor.own.ledgers.keys().copied().choose(&mut self.rng);
         let message = self.auditor.messages.keys().copied().choose(&mut self.rng);
         let (Some(destination), Some(message)) = (destination, message) else { return };
-        if self.core.is_none() {
+        if self.here.core.is_none() {
             return;
         }
         match self.rng.random_range(0..20) {
@@ -50,7 +51,7 @@ impl World {
             |interface: &InterfaceSettings| interface.destinations.iter().any(|own| own.id == destination);
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
-        self.renewing.insert(ticket, destination);
+        self.here.renewing.insert(ticket, destination);
         let change = LayoutChange {
             interfaces: settings.interfaces.into_iter().filter(owns).collect(),
             renewed: [destination].into(),
@@ -74,17 +75,21 @@ impl World {
 
     fn order_drain(&mut self, order: DrainOrder) {
         self.tickets += 1;
-        self.is_draining = matches!(order, DrainOrder::Begin { .. });
+        self.here.is_draining = matches!(order, DrainOrder::Begin { .. });
         self.tell(Event::Drain { ticket: Ticket(self.tickets), order });
     }
 
+    /// Every engine says so.
     fn is_drained(&self) -> bool {
-        let drain = self.core.as_ref().and_then(|core| core.status().drain);
-        drain.is_some_and(|drain| drain.is_quiet)
+        let is_quiet = |engine: &Engine| {
+            let drain = engine.core.as_ref().and_then(|core| core.status().drain);
+            drain.is_some_and(|drain| drain.is_quiet)
+        };
+        is_quiet(&self.here) && (self.scenario.is_alone || is_quiet(&self.there))
     }
 
     fn act(&mut self, message: MessageId, kind: ActionKind) {
-        let deliveries = super::now(self.store.list_deliveries(message)).unwrap_or_default();
+        let deliveries = super::now(self.here.store.list_deliveries(message)).unwrap_or_default();
         let one = deliveries.iter().map(|delivery| delivery.destination).choose(&mut self.rng);
         let destination = one.filter(|_| self.rng.random_bool(0.6));
         let action = Action {
@@ -116,10 +121,13 @@ impl World {
                 self.note(|world| format!("{:?} faults cease", world.monotonic));
                 self.phase = Phase::Calm(self.monotonic);
                 self.receiver.is_calm = true;
-                self.store.set_full(false);
-                self.mend_clock();
-                self.waiting.retain(|_, task| !task.is_trouble());
-                self.later(Duration::from_secs(6), Task::GiveBack);
+                self.here.store.set_full(false);
+                self.waiting.retain(|_, (_, task)| !task.is_trouble());
+                self.with_each(|world| {
+                    world.mend_clock();
+                    world.later(Duration::from_secs(6), Task::Mend);
+                    Ok(())
+                })?;
                 self.later(Duration::from_secs(1), Task::Settle);
             }
             Phase::Calm(since) if self.monotonic > since + DRAIN_MAX => {
@@ -135,27 +143,51 @@ impl World {
     }
 
     /// Looks whether everything has drained; helps where only an operator can.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn settle(&mut self) -> Step {
         if !matches!(self.phase, Phase::Calm(_)) {
-            return;
+            return Ok(());
         }
-        let work = super::now(self.store.destinations_with_work()).unwrap_or_default();
-        let is_unknown = self.core.is_none() || !self.clients_are_done();
-        if work.is_empty() && !is_unknown {
+        let work = super::now(self.here.store.destinations_with_work()).unwrap_or_default();
+        let is_missing = self.here.core.is_none() || (self.there.core.is_none() && !self.scenario.is_alone);
+        if work.is_empty() && !is_missing && self.clients_are_done() {
             if self.is_drained() && !self.is_changing() {
                 self.phase = Phase::Stopping;
-                return self.tell(Event::Shutdown);
+                return self.with_each(|world| {
+                    world.here.is_due = true;
+                    world.tell(Event::Shutdown);
+                    Ok(())
+                });
             }
-            // It has to say so before it may stop.
-            self.drain();
+            // They have to say so before they may stop. A change of retention that nobody told the owner of
+            // is the project's to tell.
+            let is_changing = self.is_changing();
+            self.with_each(|world| {
+                world.here.is_due = true;
+                world.drain();
+                if is_changing {
+                    world.register_again();
+                }
+                Ok(())
+            })?;
         }
-        let destinations: Vec<DestinationId> = self.auditor.ledgers.keys().copied().collect();
+        self.with_each(|world| {
+            world.here.is_due = true;
+            world.help(&work);
+            Ok(())
+        })?;
+        self.later(Duration::from_secs(1), Task::Settle);
+        Ok(())
+    }
+
+    /// What only an operator can do.
+    fn help(&mut self, work: &[DestinationId]) {
+        let destinations: Vec<DestinationId> = self.auditor.own.ledgers.keys().copied().collect();
         for destination in destinations {
             // One that only waits must come back by itself.
-            if self.auditor.ledgers.get(&destination).is_some_and(|ledger| !ledger.may_run()) {
+            if self.auditor.own.ledgers.get(&destination).is_some_and(|ledger| !ledger.may_run()) {
                 self.act_on(destination, DestinationActionKind::Resume);
             }
-            let held = super::now(self.store.held_heads(destination)).unwrap_or_default();
+            let held = super::now(self.here.store.held_heads(destination)).unwrap_or_default();
             let waits = work.contains(&destination);
             for head in held.into_iter().filter(|_| waits) {
                 self.send(Action {
@@ -168,13 +200,12 @@ impl World {
                 });
             }
         }
-        self.later(Duration::from_secs(1), Task::Settle);
     }
 
     fn waiting_deliveries(&self) -> String {
         let mut waiting = Vec::new();
         for id in self.auditor.messages.keys() {
-            let deliveries = super::now(self.store.list_deliveries(*id)).unwrap_or_default();
+            let deliveries = super::now(self.here.store.list_deliveries(*id)).unwrap_or_default();
             let pending = deliveries.into_iter().filter(|view| view.state == DeliveryState::Pending);
             waiting.extend(pending.map(|view| format!("{id}@{}/{}", view.destination, view.lane.number())));
         }

@@ -22,7 +22,7 @@ pub(super) struct Position {
 impl World {
     /// Looks at the stored cursor and hands over what comes behind it.
     pub(super) fn poller_sends(&mut self, number: usize, interface: InterfaceId) -> Step {
-        let cursor = now(self.store.source_cursor(interface)).map_err(|error| error.to_string())?;
+        let cursor = now(self.here.store.source_cursor(interface)).map_err(|error| error.to_string())?;
         let stored = cursor.as_deref().map_or(Some(0), |bytes| bytes.try_into().ok().map(u64::from_le_bytes));
         let stored = stored.ok_or("a cursor nobody stored")?;
         let Some(client) = self.clients.get_mut(number) else { return Ok(()) };
@@ -64,7 +64,7 @@ impl World {
         cursor: u64,
     ) {
         let bytes = drafts.iter().map(|draft| draft.body.len()).sum();
-        let Ok(permit) = self.gate.admit(interface, bytes) else {
+        let Ok(permit) = self.here.gate.admit(interface, bytes) else {
             if let Some(client) = self.clients.get_mut(number) {
                 client.unsure = drafts;
             }
@@ -72,7 +72,7 @@ impl World {
         };
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
-        self.auditor.submitted_whole(ticket, (interface, self.is_draining), &drafts);
+        self.auditor.submitted_whole(ticket, (interface, self.here.is_draining), &drafts);
         if let Some(client) = self.clients.get_mut(number) {
             client.waits_for = Some(ticket);
             client.unsure.clone_from(&drafts);

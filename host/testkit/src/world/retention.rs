@@ -25,31 +25,32 @@ pub(crate) fn any_retention(destinations: &[Destination], rng: &mut impl Rng) ->
 
 impl World {
     pub(super) fn register(&mut self, topology: &Topology) -> Step {
-        let answer = self.perhaps_lost(|world| super::now(world.store.register(topology)));
-        self.auditor.retained(&self.store)?;
+        let answer = self.perhaps_lost(|world| super::now(world.here.store.register(topology)));
+        self.auditor.retained(&self.here.store)?;
         self.later_by_latency(Task::Engine(Event::Registered(answer)));
         Ok(())
     }
 
     pub(super) fn expire(&mut self, expiry: &Expiry) -> Step {
-        let answer = self.perhaps_lost(|world| super::now(world.store.expire(expiry)));
-        self.auditor.expired(&self.store, self.time())?;
+        let answer = self.perhaps_lost(|world| super::now(world.here.store.expire(expiry)));
+        self.has_aged |= answer.is_ok();
+        self.auditor.expired(&self.here.store, self.time())?;
         self.later_by_latency(Task::Engine(Event::Expired(answer)));
         Ok(())
     }
 
     pub(super) fn move_retention(&mut self, step: &MoveRetention) -> Step {
-        let answer = self.perhaps_lost(|world| super::now(world.store.move_retention(step)));
-        self.auditor.expired(&self.store, self.time())?;
-        self.auditor.retained(&self.store)?;
+        let answer = self.perhaps_lost(|world| super::now(world.here.store.move_retention(step)));
+        self.auditor.expired(&self.here.store, self.time())?;
+        self.auditor.retained(&self.here.store)?;
         self.later_by_latency(Task::Engine(Event::Moved(answer)));
         Ok(())
     }
 
     pub(super) fn confirm_retention(&mut self, confirm: &ConfirmRetention) -> Step {
-        self.auditor.agreeing(confirm.interface, &self.store)?;
-        let answer = self.perhaps_lost(|world| super::now(world.store.confirm_retention(confirm)));
-        self.auditor.retained(&self.store)?;
+        self.auditor.agreeing(confirm.interface, &self.here.store)?;
+        let answer = self.perhaps_lost(|world| super::now(world.here.store.confirm_retention(confirm)));
+        self.auditor.retained(&self.here.store)?;
         self.later_by_latency(Task::Engine(Event::RetentionConfirmed(answer)));
         Ok(())
     }
@@ -84,37 +85,43 @@ impl World {
     }
 
     pub(super) fn is_changing(&self) -> bool {
-        let views = super::now(self.store.list_retention(Timestamp(0))).unwrap_or_default();
+        let views = super::now(self.here.store.list_retention(Timestamp(0))).unwrap_or_default();
         views.iter().any(|view| view.state.change.is_some())
     }
 
     /// Days pass at once.
     pub(super) fn leap(&mut self) {
         self.mend_clock();
-        self.monotonic += Duration::from_secs(self.rng.random_range(3_600..12 * 86_400));
+        let by = Duration::from_secs(self.rng.random_range(3_600..12 * 86_400));
+        self.monotonic += by;
+        self.auditor.leapt(by);
         self.auditor.clock_stepped();
         self.note(|world| format!("{:?} days have passed", world.monotonic));
     }
 
     /// The clock is years ahead, once in a seed and for less than a day.
     pub(super) fn break_clock(&mut self) {
-        if self.was_wrong || self.phase != Phase::Faulty {
+        // Until the store remembers how far messages have aged, nothing tells which of two clocks is right.
+        let is_known = self.scenario.is_alone || self.has_aged;
+        if self.was_wrong || !is_known || self.phase != Phase::Faulty {
             return;
         }
         self.was_wrong = true;
-        self.wrong_by = self.rng.random_range(1..10) * 365 * 86_400_000;
+        self.here.wrong_by = self.rng.random_range(1..10) * 365 * 86_400_000;
         self.auditor.clock_stepped();
         let until = Duration::from_secs(self.rng.random_range(60..WRONG_MAX.as_secs()));
         self.later(until, Task::MendClock);
         self.note(|world| format!("{:?} the clock says {}", world.monotonic, world.now().wall));
         if self.rng.random_bool(0.5) {
-            self.monotonic += self.rng.random_range(Duration::ZERO..until);
+            let by = self.rng.random_range(Duration::ZERO..until);
+            self.monotonic += by;
+            self.auditor.leapt(by);
         }
     }
 
     pub(super) fn mend_clock(&mut self) {
-        if self.wrong_by > 0 {
-            self.wrong_by = 0;
+        if self.here.wrong_by > 0 || self.there.wrong_by > 0 {
+            (self.here.wrong_by, self.there.wrong_by) = (0, 0);
             self.note(|world| format!("{:?} the clock is right again", world.monotonic));
         }
     }

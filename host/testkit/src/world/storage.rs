@@ -1,7 +1,6 @@
 //! The store's side of the world: calls that take time, fail, or lose their answers.
 
 use futures::FutureExt;
-use portway_engine::status::OwnershipStatus;
 use portway_engine::{Event, Read, ReadId};
 use portway_model::{GroupId, Timestamp};
 use portway_store::memory::MemoryStore;
@@ -23,9 +22,9 @@ enum Luck {
 }
 
 /// Owns every interface; none: another engine does.
-pub(super) fn claim(store: &MemoryStore, registered: &Registered) -> Option<Tenure> {
+pub(super) fn claim(store: &MemoryStore, registered: &Registered, now: Timestamp) -> Option<Tenure> {
     let groups: Vec<GroupId> = registered.interfaces.iter().map(|(id, _)| GroupId(id.0)).collect();
-    match super::now(store.claim(&groups, Timestamp(0))) {
+    match super::now(store.claim(&groups, now)) {
         Ok(Claimed::Owned(tenure)) => Some(tenure),
         Ok(Claimed::Refused(_)) | Err(_) => None,
     }
@@ -38,13 +37,16 @@ impl World {
             Luck::Fails(kind) => Err(StoreError::new(kind, "a fault of the simulation")),
             luck @ (Luck::Good | Luck::AnswerLost) => {
                 let outcome =
-                    super::now(self.store.write(batch.clone())).map_err(|error| error.to_string())?;
+                    super::now(self.here.store.write(batch.clone())).map_err(|error| error.to_string())?;
                 self.stats.commits += 1;
+                if !self.auditor.is_owner() {
+                    self.stats.stored_elsewhere += batch.messages.len() as u64;
+                }
                 self.auditor.committed(batch, &outcome)?;
-                self.auditor.state_follows(batch, &outcome, &self.store)?;
-                self.auditor.outputs_follow(batch, &outcome, &self.store)?;
-                if let Some((_, known)) = &mut self.in_hand {
-                    *known = Some(outcome.clone());
+                self.auditor.state_follows(batch, &outcome, &self.here.store)?;
+                self.auditor.outputs_follow(batch, &outcome, &self.here.store)?;
+                if !self.scenario.is_alone {
+                    self.notify();
                 }
                 match luck {
                     Luck::AnswerLost => Err(StoreError::new(ErrorKind::Unknown, "the answer was lost")),
@@ -58,6 +60,9 @@ impl World {
     }
 
     fn luck(&mut self, batch: &WriteBatch) -> Luck {
+        if self.is_away {
+            return Luck::Fails(ErrorKind::Unavailable);
+        }
         if self.is_refused(batch) {
             return Luck::Fails(ErrorKind::Refused);
         }
@@ -83,56 +88,62 @@ impl World {
     }
 
     /// The engine is about to hear of its write.
-    pub(super) fn hear_write(&mut self, event: &Event) {
+    pub(super) fn hear_write(&mut self, event: &Event) -> Step {
         let outcome: Option<&WriteOutcome> = match event {
             Event::Wrote(Ok(outcome)) | Event::Found(Ok(Some(outcome))) => Some(outcome),
             _ => None,
         };
         if let Some(outcome) = outcome
-            && let Some((batch, _)) = self.in_hand.take()
+            && let Some(batch) = self.here.in_hand.take()
         {
-            self.auditor.told(&batch, outcome);
-            if self.is_lost_by(&batch, outcome) {
+            self.auditor.told(&batch, outcome)?;
+            // A result of the tenure that the engine believes in does not count for it.
+            let mut pairs = batch.results.iter().zip(&outcome.results);
+            if pairs.any(|(result, outcome)| {
+                *outcome == ResultOutcome::Disowned && self.auditor.believes_in(result.epoch)
+            }) {
                 self.auditor.lost();
             }
         }
-    }
-
-    /// A result of the tenure that the engine believes in does not count for it.
-    fn is_lost_by(&self, batch: &WriteBatch, outcome: &WriteOutcome) -> bool {
-        let ownership = self.core.as_ref().map(|core| core.status().ownership);
-        let Some(OwnershipStatus::Owner { epoch }) = ownership else { return false };
-        let mut pairs = batch.results.iter().zip(&outcome.results);
-        pairs.any(|(result, outcome)| *outcome == ResultOutcome::Disowned && result.epoch == epoch)
+        Ok(())
     }
 
     pub(super) fn find_mark(&mut self, mark: u64) {
-        let answer = self.unless_faulty(|world| super::now(world.store.find_mark(mark)));
+        let answer = self.unless_faulty(|world| super::now(world.here.store.find_mark(mark)));
         self.later_by_latency(Task::Engine(Event::Found(answer)));
     }
 
     pub(super) fn read(&mut self, id: ReadId, read: &Read) {
         let late = || Err(StoreError::new(ErrorKind::Fatal, "the store in memory had to wait"));
-        let answer = self.unless_faulty(|world| read.run(&world.store).now_or_never().unwrap_or_else(late));
+        let answer =
+            self.unless_faulty(|world| read.run(&world.here.store).now_or_never().unwrap_or_else(late));
         self.later_by_latency(Task::Engine(Event::Read { id, answer }));
     }
 
     pub(super) fn maintain(&mut self) {
-        let answer = self.unless_faulty(|world| super::now(world.store.maintain(std::time::Duration::ZERO)));
+        let answer =
+            self.unless_faulty(|world| super::now(world.here.store.maintain(std::time::Duration::ZERO)));
         self.later_by_latency(Task::Engine(Event::Maintained(answer)));
     }
 
-    pub(super) fn claim(&mut self, groups: &[GroupId]) {
+    pub(super) fn claim(&mut self, groups: &[GroupId]) -> Step {
         let now = self.now().wall;
-        let answer = self.unless_faulty(|world| super::now(world.store.claim(groups, now)));
+        let answer = self.unless_faulty(|world| super::now(world.here.store.claim(groups, now)));
+        if let Ok(Claimed::Owned(tenure)) = &answer {
+            self.note(|world| format!("{:?} the claim {}", world.monotonic, super::short(tenure)));
+            self.stats.takeovers += u64::from(tenure.overlaps);
+            self.auditor.claimed(tenure.epoch, &self.here.store)?;
+        }
         self.later_by_latency(Task::Engine(Event::Claimed(answer)));
+        Ok(())
     }
 
     pub(super) fn unless_faulty<T>(
         &mut self,
         call: impl FnOnce(&World) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        if self.is_faulty() && self.rng.random_bool(self.scenario.rates.read_fault) {
+        let is_broken = self.is_faulty() && self.rng.random_bool(self.scenario.rates.read_fault);
+        if self.is_away || is_broken {
             return Err(StoreError::new(ErrorKind::Unavailable, "a fault of the simulation"));
         }
         call(self)
