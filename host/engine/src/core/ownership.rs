@@ -30,6 +30,8 @@ pub(super) struct Ownership {
     lost_meanwhile: bool,
     /// A claim that was not believed: what it said of the owner before is said once.
     doubted: Option<Tenure>,
+    /// A tenure of this process began after an unclean end: what was suspect then is perhaps not tried yet.
+    after_unclean: bool,
     /// What was stored of destinations since that claim, which may not know it.
     acted: Vec<DestinationAction>,
     /// The next claim is not before.
@@ -51,7 +53,11 @@ struct Heard {
 
 impl Ownership {
     pub fn new(tenure: Option<&Tenure>) -> Self {
-        Ownership { epoch: tenure.map(|tenure| tenure.epoch), ..Ownership::default() }
+        Ownership {
+            epoch: tenure.map(|tenure| tenure.epoch),
+            after_unclean: tenure.is_some_and(|tenure| tenure.unclean),
+            ..Ownership::default()
+        }
     }
 
     pub fn is_owner(&self) -> bool {
@@ -161,6 +167,8 @@ impl Core {
 
     fn own(&mut self, tenure: Tenure) {
         let mut tenure = self.with_doubted(tenure);
+        self.ownership.after_unclean |= tenure.unclean;
+        tenure.unclean = self.ownership.after_unclean;
         self.layout.set_pauses(std::mem::take(&mut tenure.pauses));
         self.ownership.others.clear();
         self.out.push(Effect::Note(Fact::Owns { epoch: tenure.epoch, unclean: tenure.unclean }));
