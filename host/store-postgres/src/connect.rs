@@ -115,8 +115,9 @@ impl Connector {
 
     /// A session with one server that accepts writes, and which database that is.
     async fn ask(&self, index: usize) -> Result<(Session, Option<Origin>), Failed> {
-        let Some(options) = self.servers.get(index) else { return Err(Failed::read_only(CONNECT)) };
-        let connection = timeout(self.connect_max, relay::connect(options)).await;
+        let Some(server) = self.servers.get(index) else { return Err(Failed::read_only(CONNECT)) };
+        let connection = relay::connect(&server.options, &server.is_plain);
+        let connection = timeout(self.connect_max, connection).await;
         let connection = connection.map_err(|_| Failed::slow(CONNECT))?;
         let connection = connection.map_err(|error| Failed::sql(CONNECT, error))?;
         let mut session = Session::new(connection, self.connect_max);

@@ -4,7 +4,8 @@
 //! timeline: a promotion begins a new one. So a server that a failover left behind is known when it comes
 //! back, and is not used. Connecting is done in `connect`.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portway_store::{ErrorKind, StoreError};
 use sqlx::postgres::{PgConnectOptions, PgRow};
@@ -49,8 +50,14 @@ impl Origin {
 
 /// The servers of one address.
 pub(crate) struct Servers {
-    all: Vec<PgConnectOptions>,
+    all: Vec<Server>,
     state: Mutex<State>,
+}
+
+pub(crate) struct Server {
+    pub(crate) options: PgConnectOptions,
+    /// It was asked, and speaks no TLS.
+    pub(crate) is_plain: Arc<AtomicBool>,
 }
 
 #[derive(Default)]
@@ -64,27 +71,30 @@ struct State {
 impl Servers {
     pub(crate) fn parse(url: &str) -> Result<Servers, sqlx::Error> {
         let urls = split(url).map_err(|text| sqlx::Error::Configuration(text.into()))?;
-        let all = urls.iter().map(|url| url.parse()).collect::<Result<_, _>>()?;
+        let server = |url: &String| -> Result<Server, sqlx::Error> {
+            Ok(Server { options: url.parse()?, is_plain: Arc::default() })
+        };
+        let all = urls.iter().map(server).collect::<Result<_, _>>()?;
         Ok(Servers { all, state: Mutex::default() })
     }
 
     /// The same servers, each with options in common.
-    pub(crate) fn with(mut self, common: impl Fn(PgConnectOptions) -> PgConnectOptions) -> Servers {
-        self.all = self.all.into_iter().map(common).collect();
-        self
+    pub(crate) fn with(self, common: impl Fn(PgConnectOptions) -> PgConnectOptions) -> Servers {
+        let with = |server: Server| Server { options: common(server.options), ..server };
+        Servers { all: self.all.into_iter().map(with).collect(), ..self }
     }
 
     pub(crate) fn count(&self) -> usize {
         self.all.len()
     }
 
-    pub(crate) fn get(&self, index: usize) -> Option<&PgConnectOptions> {
+    pub(crate) fn get(&self, index: usize) -> Option<&Server> {
         self.all.get(index)
     }
 
     /// The options of the one that served last.
     pub(crate) fn preferred(&self) -> Option<PgConnectOptions> {
-        self.all.get(self.state().preferred).cloned()
+        self.all.get(self.state().preferred).map(|server| server.options.clone())
     }
 
     /// All of them, the one that served last before the others.
@@ -138,7 +148,7 @@ impl Servers {
 
     /// Where they are, for people: without a password.
     pub(crate) fn place(&self) -> String {
-        let one = |options: &PgConnectOptions| {
+        let one = |Server { options, .. }: &Server| {
             let host = match options.get_socket() {
                 Some(socket) => socket.display().to_string(),
                 None => options.get_host().to_owned(),
@@ -146,7 +156,7 @@ impl Servers {
             format!("{host}:{}", options.get_port())
         };
         let hosts: Vec<String> = self.all.iter().map(one).collect();
-        let Some(first) = self.all.first() else { return String::new() };
+        let Some(Server { options: first, .. }) = self.all.first() else { return String::new() };
         let database = first.get_database().unwrap_or_else(|| first.get_username());
         format!("{}@{}/{database}", first.get_username(), hosts.join(","))
     }
