@@ -47,6 +47,23 @@ impl Server {
         self.settings()
     }
 
+    /// Settings for a schema that is empty, with a clock of its own: see [`Server::set_clock`].
+    pub(crate) fn new_settings_with_clock(&self) -> PostgresSettings {
+        let settings = self.new_settings();
+        // It is found before the function of the server.
+        self.sql(
+            "CREATE TABLE clock (days int NOT NULL); INSERT INTO clock VALUES (0);
+            CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS
+                'SELECT pg_catalog.clock_timestamp() + make_interval(days => (SELECT days FROM clock))'",
+        );
+        PostgresSettings { url: format!("{},pg_catalog", settings.url), ..settings }
+    }
+
+    /// How many days the clock of the newest schema is ahead of the server's.
+    pub(crate) fn set_clock(&self, days: i64) {
+        self.sql(&format!("UPDATE clock SET days = {days}"));
+    }
+
     /// Settings for the newest schema.
     pub(crate) fn settings(&self) -> PostgresSettings {
         PostgresSettings::new(self.url(), "one")
