@@ -27,7 +27,7 @@ const BEYOND_DAYS: i32 = 1;
 /// Days between a period that is old by its end and the end of its window.
 const AGED_DAYS: i32 = 7;
 
-/// A database that was made for one benchmark.
+/// A database that is made for one benchmark.
 pub struct BenchDatabase {
     name: String,
     url: String,
@@ -56,8 +56,8 @@ impl BenchDatabase {
     /// All names begin with this.
     pub const PREFIX: &str = "portway_bench_";
 
-    /// Makes one on the server of this address, whose own database stays as it is.
-    pub async fn create(server_url: &str) -> Result<BenchDatabase, OpenError> {
+    /// Names one on the server of this address, whose own database stays as it is.
+    pub fn new(server_url: &str) -> Result<BenchDatabase, OpenError> {
         let name = format!("{}{:016x}", Self::PREFIX, RandomState::new().build_hasher().finish());
         // Of two such words in an address the last one counts.
         let separator = if server_url.contains('?') { '&' } else { '?' };
@@ -67,11 +67,14 @@ impl BenchDatabase {
             Connector::new(&settings).map_err(|source| OpenError::Address { source })
         };
         let (server, own) = (connector(server_url)?, connector(&url)?);
-        let place = server.place();
-        let make = format!("CREATE DATABASE {name} TEMPLATE template0");
-        let made = on(&server, "make a database", make).await;
-        made.map_err(|failed| classify(failed, &place))?;
         Ok(BenchDatabase { name, url, server, own })
+    }
+
+    /// Makes it.
+    pub async fn create(&self) -> Result<(), OpenError> {
+        let make = format!("CREATE DATABASE {} TEMPLATE template0", self.name);
+        let made = on(&self.server, "make a database", make).await;
+        made.map_err(|failed| classify(failed, &self.server.place()))
     }
 
     /// The address of a store in it.
@@ -79,7 +82,7 @@ impl BenchDatabase {
         &self.url
     }
 
-    /// Removes it, whoever uses it.
+    /// Removes it if it is there, whoever uses it.
     pub async fn remove(&self) -> Result<(), StoreError> {
         let remove = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
         Ok(on(&self.server, "remove a database", remove).await?)

@@ -29,6 +29,7 @@ pub mod validate;
 use std::io;
 
 use portway_config::{Draft, EncryptedError};
+use portway_store_postgres::OpenError;
 
 use crate::cli::Command;
 use crate::client::ClientError;
@@ -99,6 +100,9 @@ pub fn conclude(ended: anyhow::Result<Exit>, output: &mut Output) -> Exit {
 fn explain(error: &anyhow::Error) -> (Option<String>, Option<&'static str>) {
     if let Some(error) = error.downcast_ref::<StartError>() {
         return (error.hint(), Some(error.code()));
+    }
+    if let Some(error) = error.downcast_ref::<OpenError>() {
+        return (Some(error.hint().to_owned()), Some(error.code()));
     }
     if let Some(error) = error.downcast_ref::<AssembleError>() {
         return (error.hint(), Some(error.code()));

@@ -1,15 +1,24 @@
 //! Every case of `portway bench` that stores something, with small numbers, in databases of its own.
 
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use portway_testkit_postgres::{Cluster, ClusterSettings, Programs};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+
+const DATABASES: &str = "SELECT string_agg(datname, ',') FROM pg_database WHERE NOT datistemplate";
+
+fn command(folder: &Path, line: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portway"));
+    command.args(["bench", "--json"]).args(line.split(' ')).current_dir(folder).stdin(Stdio::null());
+    command
+}
 
 fn portway(line: &str, more: &[&str]) -> Output {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_portway"));
-    command.args(["bench", "--json"]).args(line.split(' ')).args(more);
-    let ended = command.current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
+    let ended = command(folder.path(), line).args(more).output().unwrap();
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
     ended
@@ -21,9 +30,13 @@ fn figures(ended: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+fn cluster() -> Cluster {
+    Cluster::start(&Programs::of_system().unwrap(), &ClusterSettings::default()).unwrap()
+}
+
 /// Runs the cases on one server; each has to print figures whose names begin like this.
 fn check(cases: &[(&str, &[&str])]) -> Vec<Value> {
-    let cluster = Cluster::start(&Programs::of_system().unwrap(), &ClusterSettings::default()).unwrap();
+    let cluster = cluster();
     let mut all = Vec::new();
     for (line, names) in cases {
         let figures = figures(&portway(line, &["--store", &cluster.url()]));
@@ -35,8 +48,7 @@ fn check(cases: &[(&str, &[&str])]) -> Vec<Value> {
         }
         all.extend(figures);
     }
-    let databases = "SELECT string_agg(datname, ',') FROM pg_database WHERE NOT datistemplate";
-    assert_eq!(cluster.sql(databases).unwrap(), "postgres", "a database is left");
+    assert_eq!(cluster.sql(DATABASES).unwrap(), "postgres", "a database is left");
     let tables = "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace";
     assert_eq!(cluster.sql(tables).unwrap(), "0", "the database of the address stays as it is");
     all
@@ -106,4 +118,21 @@ fn what_arrives_is_measured_without_and_with_a_held_move() {
     assert_eq!(refused.status.code(), Some(1));
     let sentence = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(sentence.contains("needs `--store postgres://…`"), "{sentence}");
+}
+
+#[test]
+fn a_benchmark_that_is_stopped_removes_its_databases() {
+    let cluster = cluster();
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let mut command = command(folder.path(), "acks --seconds 600");
+    let child = command.args(["--store", &cluster.url()]).stderr(Stdio::piped()).spawn().unwrap();
+    let end = Instant::now() + Duration::from_secs(60);
+    while !cluster.sql(DATABASES).unwrap().contains("portway_bench_") {
+        assert!(Instant::now() < end, "no database is made");
+    }
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("stopped"));
+    assert_eq!(cluster.sql(DATABASES).unwrap(), "postgres");
 }

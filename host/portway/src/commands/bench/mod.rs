@@ -24,7 +24,7 @@ mod web;
 
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::anyhow;
 use portway_model::Order;
 
 use crate::output::{Exit, Output};
@@ -215,7 +215,7 @@ pub async fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
     let place = Place::new(args.case.server());
     let measured = tokio::select! {
         measured = measure(args.case, &place) => measured,
-        stopped = tokio::signal::ctrl_c() => stopped.map_err(Into::into).and_then(|()| bail!("stopped")),
+        () = super::interrupted() => Err(anyhow!("stopped")),
     };
     let cleaned = place.clean().await;
     for figure in measured? {

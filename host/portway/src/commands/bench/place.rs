@@ -43,8 +43,10 @@ impl Place {
         let Some(server) = &self.server else { return Ok(None) };
         let what =
             "cannot make a database for the benchmark, which the user of `--store` has to be allowed to";
-        let database = Arc::new(BenchDatabase::create(server).await.context(what)?);
+        let database = Arc::new(BenchDatabase::new(server).context(what)?);
+        // First, since whoever is stopped meanwhile has made it perhaps.
         self.databases.lock().unwrap_or_else(PoisonError::into_inner).push(database.clone());
+        database.create().await.context(what)?;
         Ok(Some(database))
     }
 
