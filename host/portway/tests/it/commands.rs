@@ -481,7 +481,10 @@ async fn a_code_is_explained_from_the_page_in_the_binary() {
     let (_, stdout, _) = portway(&["explain", "store-in-use", "--json"]).await;
     let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(json["code"], "store-in-use");
-    assert_eq!(json["summary"], "The store is in use by another engine, so this one did not start.");
+    assert_eq!(
+        json["summary"],
+        "The store is in use by other engines, so this one did not start, or the tables were not upgraded."
+    );
     assert_eq!(json["text"], page);
 }
 
