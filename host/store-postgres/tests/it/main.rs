@@ -15,5 +15,6 @@ mod outage;
 mod ownership;
 mod plans;
 mod retention;
+mod stress;
 mod texts;
 mod tls;
