@@ -8,6 +8,7 @@ mod account;
 mod cluster;
 mod disk;
 mod files;
+mod packages;
 mod pooler;
 mod programs;
 mod standby;

@@ -3,8 +3,8 @@
 use std::fs::{self, File, Permissions};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::account::Account;
 use crate::cluster::{Cluster, free_port};
-use crate::files::run;
+use crate::packages;
 
 /// How long it may take to listen.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -99,14 +99,10 @@ fn program() -> Result<PathBuf> {
     if let Some(found) = find() {
         return Ok(found);
     }
-    let may_install = rustix::process::geteuid().is_root() && Path::new("/usr/bin/apt-get").exists();
-    if !may_install {
+    if !packages::may_install() {
         bail!("this test needs pgbouncer: install it, or run the test as root where `apt-get` is");
     }
-    run(Command::new("apt-get").arg("update"))?;
-    let install = ["install", "--yes", "--no-install-recommends", "pgbouncer"];
-    // The one that comes as a service is not needed, and not started.
-    run(Command::new("apt-get").args(install).env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1"))?;
+    packages::install("pgbouncer", || Ok(find().is_some()))?;
     find().context("`apt-get` installed no pgbouncer")
 }
 

@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::account::Account;
 use crate::files::{build_folder, copy_folder, run};
+use crate::packages;
 
 /// What a cluster is made of and started with.
 const NEEDED: [&str; 3] = ["postgres", "initdb", "pg_ctl"];
@@ -28,10 +29,8 @@ impl Programs {
         if let Some(found) = Programs::find()? {
             return Ok(found);
         }
-        if rustix::process::geteuid().is_root() && Path::new("/usr/bin/apt-get").exists() {
-            run(Command::new("apt-get").arg("update"))?;
-            let install = ["install", "--yes", "--no-install-recommends", "postgresql"];
-            run(Command::new("apt-get").args(install).env("DEBIAN_FRONTEND", "noninteractive"))?;
+        if packages::may_install() {
+            packages::install("postgresql", || Ok(Programs::find()?.is_some()))?;
             if let Some(found) = Programs::find()? {
                 return Ok(found);
             }

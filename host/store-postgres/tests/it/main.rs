@@ -18,6 +18,7 @@ mod plans;
 mod proxies;
 mod retention;
 mod seen;
+mod stress;
 mod texts;
 mod tls;
 mod together;
