@@ -545,6 +545,8 @@ impl Store for MemoryStore {
 
     async fn close(&self) -> Result<(), StoreError> {
         self.call(Call::Close, |inner| {
+            // Whoever claims next under this number is another process.
+            inner.survived.remove(&self.engine);
             // Without its lock it has nothing to give back.
             if inner.alive.remove(&self.engine).is_some() {
                 inner.live.ownership.release(self.engine);

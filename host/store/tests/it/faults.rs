@@ -113,6 +113,10 @@ async fn an_engine_that_lost_its_lock_and_lives_has_no_unclean_end() {
     store.crash();
     assert!(claim(&store).await.unclean, "it lost its lock, and then its process ended");
     store.lose_lock();
+    store.mend();
+    store.close().await.unwrap();
+    assert!(claim(&store).await.unclean, "another process knows nothing of what the one before had in hand");
+    store.lose_lock();
     let other = store.another();
     other.register(&topology()).await.unwrap();
     let tenure = claim(&other).await;
