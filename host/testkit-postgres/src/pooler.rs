@@ -81,6 +81,7 @@ impl Pooler {
                 let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
                 bail!("the proxy does not listen: {log}");
             }
+            // Before the next look: another process gives no sign.
             sleep(Duration::from_millis(20));
         }
         Ok(())

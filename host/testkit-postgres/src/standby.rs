@@ -63,6 +63,7 @@ impl Cluster {
                 return Ok(());
             }
             ensure!(Instant::now() < end, "not within {PATIENCE:?}: `{sql}` answers `{answer}`");
+            // Before the next look: a server gives no sign.
             sleep(Duration::from_millis(20));
         }
     }

@@ -59,6 +59,7 @@ impl Sender {
                     Ok(Some(code)) => {
                         assert_eq!(code, "AE");
                         refusing.fetch_add(1, Ordering::SeqCst);
+                        // As a peer does before it sends again: its pace, and nothing is waited for.
                         tokio::time::sleep(Duration::from_millis(50)).await;
                     }
                     Ok(None) | Err(_) => peer = Peer::connect(address).await,

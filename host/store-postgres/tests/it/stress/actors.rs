@@ -69,7 +69,7 @@ pub(super) async fn play(world: &Arc<World>, seed: u64) -> Seen {
     seen
 }
 
-/// A little room for others: the machine is small.
+/// A little room for others: the machine is small. It is the pace of an actor, and nothing is waited for.
 async fn breathe() {
     tokio::time::sleep(Duration::from_millis(2)).await;
 }
@@ -225,6 +225,7 @@ async fn keep_house(world: Arc<World>) -> Seen {
         for engine in &world.engines {
             engine.maintain(Duration::ZERO).await.unwrap();
         }
+        // Its pace: the days of the database are short here.
         tokio::time::sleep(DAY / 5).await;
     }
     Seen::default()
@@ -274,6 +275,7 @@ async fn change_retention(world: Arc<World>) -> Seen {
             if !world.goes_on() {
                 return seen;
             }
+            // Before the next look: the store gives no sign when a change is over.
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         seen.changes += 1;
@@ -282,6 +284,7 @@ async fn change_retention(world: Arc<World>) -> Seen {
             if !world.goes_on() {
                 return seen;
             }
+            // Time without a change is what is asked for here; it is cut short when all is over.
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -310,6 +313,7 @@ async fn report(world: Arc<World>) -> Seen {
         assert_eq!(counted[0], counted[1], "one snapshot");
         run(&mut reader, "COMMIT").await;
         seen.reports += 1;
+        // Time without a report, in which periods can go: what is asked for, and nothing is waited for.
         tokio::time::sleep(Duration::from_millis(800)).await;
     }
     seen
@@ -339,6 +343,7 @@ async fn watch(world: Arc<World>) -> Seen {
         let found = sqlx::query(AssertSqlSafe(waits.clone())).fetch_all(&mut watcher).await.unwrap();
         seen.waits_for_report.extend(found.iter().map(|row| row.get::<String, _>(0)));
         seen.looks += 1;
+        // How often it looks: a wait that lasts shorter hurts nobody.
         tokio::time::sleep(Duration::from_millis(40)).await;
     }
     seen
