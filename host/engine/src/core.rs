@@ -207,9 +207,13 @@ impl Core {
             self.follow_relayout();
             self.ask_for_groups();
             let may_start = self.phase == Phase::Running && self.ownership.is_owner();
-            let starts = if may_start { Starts::Allowed } else { Starts::Stopped };
+            let waits = may_start && self.runs_wait_until().is_some();
+            let starts = if may_start && !waits { Starts::Allowed } else { Starts::Stopped };
             self.with_dispatcher_out(|dispatcher, ctx, out| dispatcher.turn(starts, ctx, out));
             self.use_writer();
+            if waits && self.runs_wait_until().is_none() {
+                self.with_dispatcher_out(|dispatcher, ctx, out| dispatcher.start_runs(ctx, out));
+            }
             if !self.is_ready && (self.dispatcher.is_known() || !self.ownership.is_owner()) {
                 self.is_ready = true;
                 self.out.push(Effect::Ready);
@@ -236,6 +240,7 @@ impl Core {
             Some(self.housekeeping.wake_at(&self.retentions)),
             self.ownership.wake_at(),
             self.gathers_until(),
+            self.runs_wait_until(),
             stop_until,
         ];
         // What is due by now waits for an event, not for time.
@@ -481,6 +486,15 @@ impl Core {
             return None;
         }
         self.gather.waits_until(Waiting { submissions, oldest_result }, self.at.monotonic)
+    }
+
+    /// Until when runs wait for sources that were just answered: a peer waits for these, and a transform that
+    /// computes on their processor would delay it. While the next batch is on its way to the disk there is time.
+    fn runs_wait_until(&self) -> Option<Duration> {
+        if !self.committer.is_free(self.at.monotonic) || !self.dispatcher.has_ready() {
+            return None;
+        }
+        self.gather.expects_until(self.at.monotonic)
     }
 
     fn take_messages(&mut self, batch: &mut Batch) {

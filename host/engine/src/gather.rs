@@ -1,4 +1,4 @@
-//! When the next batch forms.
+//! When the next batch forms, and how long runs leave the processors to sources.
 //!
 //! At once, but for two cases. Sources that were just answered come back: a batch formed before they
 //! do leaves half of them to the next one, and every second flush is wasted. So the next batch waits
@@ -85,6 +85,15 @@ impl Gather {
         (until > monotonic).then_some(until)
     }
 
+    /// Until when sources that were just answered are awaited; none: nearly all are back, or they are not known
+    /// to come back soon.
+    pub fn expects_until(&self, monotonic: Duration) -> Option<Duration> {
+        let round = self.round.filter(|round| !round.are_back())?;
+        let back = self.back.filter(|back| *back <= WINDOW_MAX)?;
+        let until = round.began + (back * 2).min(WINDOW_MAX);
+        (until > monotonic).then_some(until)
+    }
+
     /// Waiting pays if it takes clearly less time than the flush that it saves.
     fn for_sources(&self) -> Option<Duration> {
         let round = self.round.filter(|round| !round.are_back())?;
@@ -148,6 +157,23 @@ mod tests {
         }
         gather.committed(COMMIT, 10, at(100_000));
         assert!(gather.waits_until(submissions(5), at(100_000)).is_some());
+    }
+
+    #[test]
+    fn sources_are_awaited_that_are_known_to_come_back_soon() {
+        let mut gather = Gather::default();
+        gather.committed(COMMIT, 1, at(0));
+        assert_eq!(gather.expects_until(at(0)), None, "not known yet");
+        gather.came(at(300));
+        gather.committed(COMMIT, 1, at(2_000));
+        assert_eq!(gather.expects_until(at(2_000)), Some(at(2_600)), "twice what it took");
+        assert_eq!(gather.expects_until(at(2_600)), None, "longer than that nobody waits");
+        gather.came(at(2_700));
+        assert_eq!(gather.expects_until(at(2_700)), None, "it is back");
+        // One that thinks for a while is not awaited.
+        gather.committed(COMMIT, 1, at(10_000));
+        (2..20).for_each(|round| gather.committed(COMMIT, 1, at(round * 10_000)));
+        assert_eq!(gather.expects_until(at(190_000)), None);
     }
 
     #[test]

@@ -463,7 +463,12 @@ impl Dispatcher {
         self.desk.timers.next().into_iter().chain(self.desk.reader.wake_at()).min()
     }
 
-    fn start_runs(&mut self, ctx: &mut Ctx<'_>, out: &mut Vec<Effect>) {
+    /// Whether a run could be started.
+    pub fn has_ready(&self) -> bool {
+        !self.ready.is_empty() || !self.probing.is_empty()
+    }
+
+    pub fn start_runs(&mut self, ctx: &mut Ctx<'_>, out: &mut Vec<Effect>) {
         let limits = &ctx.layout.limits;
         let runs_max = limits.runs_max.max(1);
         // Routed messages wait in memory until they are written: not more of them than a batch has room for.

@@ -1,5 +1,7 @@
 //! From the commit to the receiver.
 
+use std::time::Duration;
+
 use portway_engine::status::DestinationState;
 use portway_model::{DeliveryState, Guarantee, Order};
 use portway_store::{Action, ActionKind, DestinationActionKind, Store};
@@ -147,4 +149,18 @@ async fn what_may_have_arrived_is_not_sent_again_where_it_may_arrive_once_only()
         .await
         .unwrap();
     assert_eq!(house.arrived(house.destination(0), 2).await, ["last", "slow"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn sources_that_are_about_to_come_back_go_before_runs() {
+    let house = House::build(Plan::default()).await;
+    let in_hand = async || house.engine.status().await.unwrap().destinations[0].runs;
+    for (key, runs) in [("a", 1), ("b", 1), ("c", 2), ("d", 3)] {
+        house.store("slow", key).await;
+        // The last one waits, but for the first: then nobody was known to come back.
+        assert_eq!(in_hand().await, runs, "{key}");
+        tokio::time::advance(Duration::from_micros(300)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    assert_eq!(in_hand().await, 4, "nobody came");
 }
