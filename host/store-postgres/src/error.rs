@@ -77,6 +77,11 @@ impl Failed {
         self.code() == Some(READ_ONLY)
     }
 
+    /// Whether a table is not there, or not any more.
+    pub(crate) fn lacks_table(&self) -> bool {
+        self.code() == Some("42P01")
+    }
+
     /// Whether there is no partition for a row.
     pub(crate) fn lacks_partition(&self) -> bool {
         let Cause::Sql(error) = &self.cause else { return false };

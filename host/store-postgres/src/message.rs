@@ -66,9 +66,11 @@ impl Numbered<'_> {
     }
 }
 
-/// What was stored, and on which day.
+/// What was stored, and where.
 pub(crate) struct Inserted {
     pub(crate) outcomes: Vec<MessageOutcome>,
+    /// Number and tier of each.
+    pub(crate) places: Vec<(i64, i16)>,
     pub(crate) day: i32,
 }
 
@@ -112,7 +114,8 @@ pub(crate) async fn insert(
     record_edits(session, &numbered, now).await?;
     let terms = numbered.iter().map(|message| (message.id, message.new.terms.as_slice()));
     term::insert(session, terms.filter(|(_, terms)| !terms.is_empty())).await?;
-    Ok(Inserted { outcomes: numbered.iter().map(Numbered::outcome).collect(), day })
+    let places = numbered.iter().map(|message| (message.id, message.tier)).collect();
+    Ok(Inserted { outcomes: numbered.iter().map(Numbered::outcome).collect(), places, day })
 }
 
 const INSERT: &str = "WITH stored AS (

@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, HashMap};
 use portway_model::{Epoch, Timestamp};
 use portway_store::{DeliveryResult, NewMessage, ResultOutcome, Settled};
 
-use crate::day::{self, Days};
+use crate::day::{Days, Whereabouts};
 use crate::error::Failed;
 use crate::number::{small, stored, text};
 use crate::query::{Session, value};
 
 /// Deliveries first, then whatever depends on which of them were changed. A try that did not count has the
-/// number of the one before: the newer one stays. The days stand with each result, not as a condition on the
+/// number of the one before: the newer one stays. Days and tiers stand with each result, not as a condition on the
 /// table: as such they would let the server read all of an index for them.
 ///
 /// The epoch in which this engine owns what it owns is held until the end of the transaction: whoever takes
@@ -26,11 +26,13 @@ const SETTLE: &str = "WITH own AS (SELECT epoch FROM engines WHERE engine = $14 
         UPDATE deliveries d SET state = r.state, attempts = r.attempts, due_at = r.due_at, changed_at = $1,
             reason = r.reason
         FROM unnest($2::int4[], $3::int4[], $4::int8[], $5::int8[], $6::int4[], $7::int4[], $8::int2[],
-            $9::int4[], $10::int8[], $11::text[], $12::int8[], $13::int8[], $15::int8[], $16::bool[])
+            $9::int4[], $10::int8[], $11::text[], $12::int8[], $13::int8[], $15::int8[], $16::bool[],
+            $17::int2[], $18::int2[])
             AS r (first_day, last_day, n, message_id, destination_id, round, state, attempts, due_at, reason,
-                started_at, took_ms, epoch, outlives)
+                started_at, took_ms, epoch, outlives, first_tier, last_tier)
         WHERE d.message_id = r.message_id AND d.destination_id = r.destination_id AND d.round = r.round
             AND d.state = 0 AND d.day >= r.first_day AND d.day <= r.last_day
+            AND d.tier >= r.first_tier AND d.tier <= r.last_tier
             AND (r.outlives OR r.epoch = (SELECT epoch FROM own))
         RETURNING r.n, d.message_id, d.destination_id, d.round, d.state, d.attempts, d.reason, d.tier, d.day,
             r.started_at, r.took_ms, r.epoch),
@@ -73,16 +75,19 @@ pub(crate) async fn settle(
 ) -> Result<Counted, Failed> {
     let mut all = Counted { counted: vec![false; results.len()], places: HashMap::new(), epoch: None };
     for wave in waves(results) {
-        let ranges: Vec<day::Range> =
-            wave.iter().map(|(_, result)| days.of([stored(result.message.0)])).collect();
-        settle_wave(session, &wave, &ranges, (engine, now), &mut all).await?;
+        let hints: Vec<Whereabouts> =
+            wave.iter().map(|(_, result)| days.whereabouts(stored(result.message.0))).collect();
+        settle_wave(session, &wave, &hints, (engine, now), &mut all).await?;
         // Nearly none: it is not pending any more, or not where it should be.
         let is_left = |index: &usize| all.counted.get(*index) == Some(&false);
-        let left =
-            wave.into_iter().zip(ranges).filter(|((index, _), range)| is_left(index) && *range != day::EVER);
+        let left = wave
+            .into_iter()
+            .zip(hints)
+            .filter(|((index, _), hint)| is_left(index) && *hint != Whereabouts::ANYWHERE);
         let left: Vec<_> = left.map(|(result, _)| result).collect();
         if !left.is_empty() {
-            settle_wave(session, &left, &vec![day::EVER; left.len()], (engine, now), &mut all).await?;
+            settle_wave(session, &left, &vec![Whereabouts::ANYWHERE; left.len()], (engine, now), &mut all)
+                .await?;
         }
     }
     Ok(all)
@@ -119,7 +124,7 @@ fn waves(results: &[DeliveryResult]) -> Vec<Wave<'_>> {
 async fn settle_wave(
     session: &mut Session,
     wave: &[(usize, &DeliveryResult)],
-    ranges: &[day::Range],
+    hints: &[Whereabouts],
     (engine, now): (&str, Timestamp),
     all: &mut Counted,
 ) -> Result<(), Failed> {
@@ -133,8 +138,8 @@ async fn settle_wave(
     let reason = |result: &DeliveryResult| Some(text(&result.settled.reason()?).into_owned());
     let statement = sqlx::query(SETTLE)
         .bind(stored(now.0))
-        .bind(ranges.iter().map(|(first, _)| *first).collect::<Vec<_>>())
-        .bind(ranges.iter().map(|(_, last)| *last).collect::<Vec<_>>())
+        .bind(hints.iter().map(|hint| hint.days.0).collect::<Vec<_>>())
+        .bind(hints.iter().map(|hint| hint.days.1).collect::<Vec<_>>())
         .bind(wave.iter().map(|(index, _)| stored(*index as u64)).collect::<Vec<_>>())
         .bind(each(wave, |result| stored(result.message.0)))
         .bind(each(wave, |result| small(result.destination.0)))
@@ -147,7 +152,9 @@ async fn settle_wave(
         .bind(each(wave, took))
         .bind(engine)
         .bind(each(wave, |result| stored(result.epoch.0)))
-        .bind(each(wave, |result| result.settled.outlives_owner()));
+        .bind(each(wave, |result| result.settled.outlives_owner()))
+        .bind(hints.iter().map(|hint| hint.tiers.0).collect::<Vec<_>>())
+        .bind(hints.iter().map(|hint| hint.tiers.1).collect::<Vec<_>>());
     let settled = session.read("store results", statement, |row| {
         let place = value::<Option<i16>>(row, 2)?.zip(value::<Option<i32>>(row, 3)?);
         Ok((value::<i64>(row, 0)?, value::<i64>(row, 1)?, place))

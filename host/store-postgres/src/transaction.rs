@@ -63,8 +63,8 @@ pub(crate) struct Writing<'a> {
 /// What a batch became, before its commit.
 pub(crate) struct Stored {
     pub(crate) outcome: WriteOutcome,
-    /// The day its messages were stored on, if there are any.
-    pub(crate) day: Option<i32>,
+    /// Number and tier of its messages, and the day they were stored on; none: it has none.
+    pub(crate) places: Option<(Vec<(i64, i16)>, i32)>,
     /// How often others stored messages for groups of this engine, as far as this transaction sees.
     pub(crate) strangers: Vec<(GroupId, i64)>,
 }
@@ -96,8 +96,9 @@ impl Writing<'_> {
         let settled = self.settle(&batch.results).await?;
         let counted = settled.as_ref().map_or(&[][..], |settled| &settled.counted);
         let stored = self.store_messages(batch, counted).await?;
-        let day = stored.as_ref().map(|stored| stored.day);
-        let mut outcomes = stored.map(|stored| stored.outcomes).unwrap_or_default().into_iter();
+        let (stored, places) =
+            stored.map(|Inserted { outcomes, places, day }| (outcomes, (places, day))).unzip();
+        let mut outcomes = stored.unwrap_or_default().into_iter();
         let messages: Vec<MessageOutcome> = outcomes.by_ref().take(batch.messages.len()).collect();
         let mut results = Vec::with_capacity(batch.results.len());
         for (result, counted) in batch.results.iter().zip(counted) {
@@ -113,7 +114,7 @@ impl Writing<'_> {
         // What is known of others is told once the transaction is committed.
         let outcome = WriteOutcome { messages, results, actions, suspects, elsewhere: Vec::new() };
         let strangers = self.leave_trace(batch, &outcome).await?;
-        Ok(Stored { outcome, day, strangers })
+        Ok(Stored { outcome, places, strangers })
     }
 
     async fn leave_trace(

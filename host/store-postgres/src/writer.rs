@@ -196,12 +196,13 @@ impl Writer {
             session.roll_back().await;
         }
         self.keep(session);
-        let Stored { mut outcome, day, strangers } = written?;
+        let Stored { mut outcome, places, strangers } = written?;
         self.is_forgotten = false;
         outcome.elsewhere = self.shared.told.tell(&strangers);
         self.known.groups.extend(batch.new_messages().map(|message| message.group));
-        if let Some(day) = day {
+        if let Some((places, day)) = places {
             self.shared.days.see(day);
+            self.shared.days.stored(&places, day);
         }
         let counting = batch.results.iter().zip(&outcome.results);
         let counting =
@@ -235,7 +236,7 @@ impl Writer {
         Ok(stored)
     }
 
-    /// The last resort: a message came for a day that has no partition. Whether there is one now.
+    /// The last resort: a message came for a day that has no partition. Whether there may be one now.
     async fn make_partitions(&mut self) -> bool {
         let made = async {
             let mut session = self.take().await?;
@@ -247,9 +248,18 @@ impl Writer {
             self.keep(session);
             made.map(drop)
         };
-        let made: Result<(), Failed> = made.await;
-        tracing::warn!(made = made.is_ok(), "a partition was missing");
-        made.is_ok()
+        match made.await {
+            Ok(()) => {
+                tracing::warn!("a partition was missing, and is made");
+                true
+            }
+            Err(failed) => {
+                let is_contended = failed.is_contended();
+                tracing::warn!(error = %failed.told(), "a partition is missing");
+                // Others made it, or removed another meanwhile.
+                is_contended
+            }
+        }
     }
 
     /// Gives numbers to what a project has.

@@ -84,7 +84,7 @@ enum Case {
         #[arg(long, default_value_t = 8_000)]
         messages: u64,
         /// Connections at the same time.
-        #[arg(long, default_value_t = 16)]
+        #[arg(long, default_value_t = 64)]
         connections: usize,
         #[command(flatten)]
         kept: KeptArgs,

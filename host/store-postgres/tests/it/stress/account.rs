@@ -94,7 +94,13 @@ async fn check_drained(world: &World, entries: &Entries) {
             let deliveries = world.engines[0].list_deliveries(*id).await.unwrap();
             let found = deliveries.iter().find(|delivery| delivery.destination == destination);
             let state = found.map(|delivery| delivery.state);
-            assert_eq!(state, Some(DeliveryState::Quarantined), "{id:?} to {destination:?} is lost");
+            let row = format!(
+                "SELECT (SELECT string_agg(d::text, '; ') FROM deliveries d WHERE message_id = {}) || ' floors '
+                    || (SELECT string_agg(f::text, '; ') FROM queue_floors f)",
+                id.0
+            );
+            let is_kept = state == Some(DeliveryState::Quarantined);
+            assert!(is_kept, "{id:?} to {destination:?} is lost: {deliveries:?} {}", world.server.sql(&row));
             quarantined += 1;
         }
     }

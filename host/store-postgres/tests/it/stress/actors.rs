@@ -83,13 +83,39 @@ async fn run(connection: &mut PgConnection, sql: &str) {
     sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(connection).await.unwrap();
 }
 
+async fn ask(connection: &mut PgConnection, sql: &'static str) -> bool {
+    sqlx::query(sql).fetch_one(connection).await.unwrap().get(0)
+}
+
+/// Messages have their partitions last; a week begins on Monday.
+const IS_TOMORROW_READY: &str = "SELECT
+        to_regclass('messages_t7_' || to_char(day, 'YYYYMMDD')) IS NOT NULL
+        AND to_regclass('messages_t21_' || to_char(date_trunc('week', day), 'YYYYMMDD')) IS NOT NULL
+        AND to_regclass('messages_t49_' || to_char(date_trunc('week', day), 'YYYYMMDD')) IS NOT NULL
+    FROM (SELECT clock_timestamp() AT TIME ZONE 'UTC' + make_interval(days => days + 1) FROM clock)
+        AS tomorrow (day)";
+/// What waits for a destination that is away is held beyond its time.
+const IS_ENOUGH_HELD: &str = "SELECT count(*) > 5 FROM messages WHERE tier = 0 AND interface_id = 2";
+
+/// Housekeeping comes often in a day, and days ahead; here a day waits for it.
 async fn days_pass(world: Arc<World>) -> Seen {
     let mut clock = connect(&world, "clock").await;
     let mut every = tokio::time::interval(DAY);
     while world.goes_on() {
         every.tick().await;
+        while !ask(&mut clock, IS_TOMORROW_READY).await {
+            if !world.goes_on() {
+                return Seen::default();
+            }
+            breathe().await;
+        }
         run(&mut clock, "UPDATE clock SET days = days + 1").await;
         world.days.fetch_add(1, Ordering::SeqCst);
+        let periods = world.engines[2].list_periods().await.unwrap();
+        let went = world.periods.iter().any(|period| !periods.contains(period));
+        if went && ask(&mut clock, IS_ENOUGH_HELD).await {
+            world.has_aged.store(true, Ordering::SeqCst);
+        }
     }
     Seen::default()
 }
@@ -280,7 +306,7 @@ async fn change_retention(world: Arc<World>) -> Seen {
         }
         seen.changes += 1;
         let over = Instant::now() + UNCHANGED;
-        while Instant::now() < over {
+        while Instant::now() < over || !world.has_aged.load(Ordering::SeqCst) {
             if !world.goes_on() {
                 return seen;
             }
