@@ -2,38 +2,37 @@
 //!
 //! No async, no clock, no IO, no chance but the seed: the shell and the simulation drive the same
 //! code. What a stored batch means is in `apply`, how the layout changes in `relayout`, whether it owns
-//! what it delivers in `ownership`, how old messages go in `retention`.
+//! what it delivers in `ownership`, how old messages go in `retention`, what the store is given to do in
+//! `write`.
 
 mod apply;
 mod ownership;
 mod relayout;
 mod retention;
+mod write;
 
 use std::time::Duration;
 
 use portway_model::{DestinationId, Failure, code};
-use portway_store::{
-    Action, ActionKind, ActionOutcome, DestinationAction, Durability, Edited, ErrorKind, NewMessage, Origin,
-    OriginKind, SourceCursor, Tenure,
-};
+use portway_store::{Action, ActionKind, ActionOutcome, DestinationAction, ErrorKind, Tenure};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use self::apply::Unspread;
 use self::ownership::Ownership;
 use self::relayout::Relayout;
-use crate::committer::{Batch, Committer};
-use crate::completer::{Completer, StoreRoom};
+use crate::committer::Committer;
+use crate::completer::Completer;
 use crate::dispatcher::{Ctx, Dispatcher, Starts};
 use crate::drain::{AfterDrain, DrainOrder, DrainStatus};
-use crate::event::{ActError, Edit, Effect, EngineError, Event, Submission, Ticket, Unit};
+use crate::event::{ActError, Effect, EngineError, Event, Submission, Ticket, Unit};
 use crate::fact::Fact;
 use crate::fate::Fate;
 use crate::gate::Gate;
-use crate::gather::{Gather, Waiting};
+use crate::gather::Gather;
 use crate::handle::UnitMax;
 use crate::housekeeping::Housekeeping;
-use crate::intake::{Intake, Room, Seat};
+use crate::intake::{Intake, Seat};
 use crate::layout::Layout;
 use crate::retention::Retentions;
 use crate::settings::EngineSettings;
@@ -420,115 +419,6 @@ impl Core {
         }
     }
 
-    /// The store does one thing at a time: finds out, writes again, keeps house, writes what waits.
-    fn use_writer(&mut self) {
-        if let Some(mark) = self.committer.find(self.at.monotonic) {
-            self.out.push(Effect::FindMark(mark));
-        }
-        if !self.committer.is_free(self.at.monotonic) || self.phase == Phase::Closing {
-            return;
-        }
-        // A store that is away cannot be kept; one that is full needs it most.
-        let can_keep = !self.committer.is_troubled() || self.closed.is_some();
-        let is_owner = self.ownership.is_owner();
-        if can_keep && let Some(effect) = self.housekeeping.next(&mut self.retentions, is_owner, &self.at) {
-            self.committer.borrow();
-            self.out.push(effect);
-            return;
-        }
-        if let Some(batch) = self.committer.next_redo() {
-            return self.write(batch);
-        }
-        if !self.committer.is_troubled()
-            && let Some(effect) = self.next_registration()
-        {
-            self.committer.borrow();
-            self.out.push(effect);
-            return;
-        }
-        if !self.committer.is_troubled()
-            && let Some(confirm) = self.retentions.next_confirmation()
-        {
-            self.committer.borrow();
-            self.out.push(Effect::ConfirmRetention(confirm));
-            return;
-        }
-        let room = self.store_room();
-        let wants_flush = self.completer.wants_flush(room, self.at.monotonic);
-        let is_probe = self.committer.is_troubled();
-        if self.intake.submissions() == 0 && !self.completer.has_work(room) && !wants_flush && !is_probe {
-            return;
-        }
-        if !is_probe && self.gathers_until().is_some() {
-            return;
-        }
-        let mut batch = Batch::from_share(self.completer.take(room));
-        if wants_flush {
-            batch.durability = Durability::Strict;
-        }
-        self.take_messages(&mut batch);
-        self.write(batch);
-    }
-
-    fn store_room(&self) -> StoreRoom {
-        if self.closed.is_none() { StoreRoom::Free } else { StoreRoom::Full }
-    }
-
-    /// Until when the next batch waits for what is about to come.
-    fn gathers_until(&self) -> Option<Duration> {
-        let is_free = self.committer.is_free(self.at.monotonic) && self.phase == Phase::Running;
-        let submissions = self.intake.submissions();
-        let oldest_result = self.completer.oldest_result();
-        let is_full = self.intake.waiting() >= self.layout.limits.batch_messages_max;
-        let rides =
-            oldest_result.is_some() && !self.completer.wants_flush(self.store_room(), self.at.monotonic);
-        if !is_free || is_full || (submissions == 0 && !rides) {
-            return None;
-        }
-        self.gather.waits_until(Waiting { submissions, oldest_result }, self.at.monotonic)
-    }
-
-    /// Until when runs wait for sources that were just answered: a peer waits for these, and a transform that
-    /// computes on their processor would delay it. While the next batch is on its way to the disk there is time.
-    fn runs_wait_until(&self) -> Option<Duration> {
-        if !self.committer.is_free(self.at.monotonic) || !self.dispatcher.has_ready() {
-            return None;
-        }
-        self.gather.expects_until(self.at.monotonic)
-    }
-
-    fn take_messages(&mut self, batch: &mut Batch) {
-        let limits = &self.layout.limits;
-        let room = Room { messages: limits.batch_messages_max, bytes: limits.batch_bytes_max };
-        let taken = self.intake.take(room);
-        for taken in taken.drafts {
-            // An operator's word must survive what a message survives.
-            if self.layout.is_strict(taken.source) || taken.edit.is_some() {
-                batch.durability = Durability::Strict;
-            }
-            if let Some(message) = self.layout.message(taken.source, taken.received_at, taken.draft) {
-                let message = match taken.edit {
-                    Some(edit) => edited(message, *edit),
-                    None => message,
-                };
-                batch.messages.push((taken.seat, message));
-            }
-        }
-        for taken in taken.cursors {
-            // What the source does next outside, such as moving a file, cannot be taken back.
-            batch.durability = Durability::Strict;
-            if let Some(interface) = self.layout.interface(taken.source) {
-                let cursor = SourceCursor { interface: interface.id, cursor: taken.cursor };
-                batch.cursors.push((taken.seat, cursor));
-            }
-        }
-    }
-
-    fn write(&mut self, batch: Batch) {
-        let write = self.committer.write(batch, self.at.wall, self.at.monotonic);
-        self.out.push(Effect::Write(write));
-    }
-
     fn tell_intake(&mut self) {
         let closed = self.closed_why().filter(|why| why.code != code::STOPPED);
         if closed.is_some() != self.told_closed {
@@ -583,16 +473,6 @@ impl Core {
         };
         act(&mut self.dispatcher, &mut ctx, &mut self.out);
     }
-}
-
-/// A corrected copy: linked to its original, for the destinations it is meant for.
-fn edited(mut message: NewMessage, edit: Edit) -> NewMessage {
-    let Edit { of, destinations, author, reason } = edit;
-    if let Some(only) = destinations {
-        message.deliveries.retain(|delivery| only.contains(&delivery.destination));
-    }
-    let origin = Some(Origin { message: of, kind: OriginKind::Edit });
-    NewMessage { origin, edited: Some(Box::new(Edited { author, reason })), ..message }
 }
 
 impl IntakeCounts {

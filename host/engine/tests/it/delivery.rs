@@ -100,13 +100,13 @@ async fn a_misconfigured_destination_stops_until_it_is_resumed() {
     let state = loop {
         let status = house.engine.status().await.unwrap();
         match status.destinations[0].state.clone() {
-            DestinationState::Running => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+            DestinationState::Running => tokio::time::sleep(Duration::from_millis(10)).await,
             state => break state,
         }
     };
     assert!(matches!(state, DestinationState::Stopped { why, .. } if why.code == "password"));
     house.store("next", "b").await;
-    tokio::time::sleep(std::time::Duration::from_secs(600)).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(house.receiver.arrived(house.destination(0)), Vec::<String>::new());
     let dismiss = Action {
         message: wrong,
