@@ -89,10 +89,15 @@ impl World {
         }
     }
 
-    /// For a while, and until what is to grow old has: where the machine is slow that takes longer.
+    /// So long everybody is at work at once.
     fn goes_on(&self) -> bool {
-        let elapsed = self.began.elapsed();
-        elapsed < LASTS || (elapsed < LASTS_MAX && !self.has_aged.load(Ordering::SeqCst))
+        self.began.elapsed() < LASTS
+    }
+
+    /// Until then, and until what is to grow old has: on a slow machine that comes after nobody stores any more.
+    fn grows_old(&self) -> bool {
+        let has_aged = self.has_aged.load(Ordering::SeqCst);
+        self.goes_on() || (self.began.elapsed() < LASTS_MAX && !has_aged)
     }
 
     /// By the clock that runs.

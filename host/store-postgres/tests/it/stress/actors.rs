@@ -101,10 +101,10 @@ const IS_ENOUGH_HELD: &str = "SELECT count(*) > 5 FROM messages WHERE tier = 0 A
 async fn days_pass(world: Arc<World>) -> Seen {
     let mut clock = connect(&world, "clock").await;
     let mut every = tokio::time::interval(DAY);
-    while world.goes_on() {
+    while world.grows_old() {
         every.tick().await;
         while !ask(&mut clock, IS_TOMORROW_READY).await {
-            if !world.goes_on() {
+            if !world.grows_old() {
                 return Seen::default();
             }
             breathe().await;
@@ -166,7 +166,7 @@ async fn settle(world: &World, results: Vec<DeliveryResult>) {
 }
 
 async fn drain(world: Arc<World>, destination: DestinationId, mut chance: Chance) -> Seen {
-    while world.goes_on() {
+    while world.grows_old() {
         let mut results = Vec::new();
         for pending in pending(&world, destination).await {
             let settled = match chance.below(40) {
@@ -247,7 +247,7 @@ async fn send_again(world: Arc<World>, mut chance: Chance) -> Seen {
 }
 
 async fn keep_house(world: Arc<World>) -> Seen {
-    while world.goes_on() {
+    while world.grows_old() {
         for engine in &world.engines {
             engine.maintain(Duration::ZERO).await.unwrap();
         }
@@ -259,7 +259,7 @@ async fn keep_house(world: Arc<World>) -> Seen {
 
 async fn expire(world: Arc<World>) -> Seen {
     let mut seen = Seen::default();
-    while world.goes_on() {
+    while world.grows_old() {
         let now = world.now();
         let expired = world.engines[0].expire(&Expiry { now, aged_to: now, limit: 200 }).await.unwrap();
         seen.removed += expired.messages;
@@ -270,7 +270,7 @@ async fn expire(world: Arc<World>) -> Seen {
 
 async fn move_messages(world: Arc<World>) -> Seen {
     let mut seen = Seen::default();
-    while world.goes_on() {
+    while world.grows_old() {
         let now = world.now();
         let step = MoveRetention { interface: DRAINED, age_now: now, now, limit: 100 };
         seen.moved += world.engines[0].move_retention(&step).await.unwrap().moved;
@@ -306,7 +306,7 @@ async fn change_retention(world: Arc<World>) -> Seen {
         }
         seen.changes += 1;
         let over = Instant::now() + UNCHANGED;
-        while Instant::now() < over || !world.has_aged.load(Ordering::SeqCst) {
+        while Instant::now() < over {
             if !world.goes_on() {
                 return seen;
             }
