@@ -100,12 +100,14 @@ async fn a_misconfigured_destination_stops_until_it_is_resumed() {
     let state = loop {
         let status = house.engine.status().await.unwrap();
         match status.destinations[0].state.clone() {
+            // Of paused time, until it is stopped.
             DestinationState::Running => tokio::time::sleep(Duration::from_millis(10)).await,
             state => break state,
         }
     };
     assert!(matches!(state, DestinationState::Stopped { why, .. } if why.code == "password"));
     house.store("next", "b").await;
+    // Time is paused: all that would happen in ten minutes has happened.
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(house.receiver.arrived(house.destination(0)), Vec::<String>::new());
     let dismiss = Action {
@@ -161,6 +163,7 @@ async fn sources_that_are_about_to_come_back_go_before_runs() {
         assert_eq!(in_hand().await, runs, "{key}");
         tokio::time::advance(Duration::from_micros(300)).await;
     }
+    // Time is paused: longer than anybody is awaited.
     tokio::time::sleep(Duration::from_millis(5)).await;
     assert_eq!(in_hand().await, 4, "nobody came");
 }
