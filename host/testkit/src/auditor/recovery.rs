@@ -4,7 +4,7 @@ use portway_model::{DeliveryState, MessageId};
 use portway_store::memory::MemoryStore;
 use portway_store::{DeliveryView, Store};
 
-use super::books::Shadow;
+use super::books::{Ledger, Shadow};
 use super::{Auditor, Verdict};
 use crate::content;
 use crate::world::now;
@@ -36,14 +36,19 @@ impl Auditor {
         self.compare_all(death, store)
     }
 
+    /// What arrives at most once is not sent again, wherever it stood; of the rest only what stands where its engine
+    /// knew it to stand is tried by itself.
     fn suspect_in_hand(&mut self, was_owner: bool) {
+        let mut suspects = Vec::new();
         for (id, shadow) in self.messages.iter().filter(|_| was_owner) {
             for (destination, duty) in &shadow.duties {
-                if duty.in_hand.is_some() {
-                    self.suspects.insert((*destination, *id));
+                let is_once = || self.own.ledgers.get(destination).is_some_and(Ledger::is_once);
+                if duty.in_hand.is_some() && (is_once() || !self.is_displaced(*destination, *id)) {
+                    suspects.push((*destination, *id));
                 }
             }
         }
+        self.suspects.extend(suspects);
     }
 
     /// The machine of the store is gone, and what was not flushed. Engines may live on, and do not know it.

@@ -148,7 +148,7 @@ impl Auditor {
 
     /// Messages of the other engine stand before it, which its own did not know when it had it in hand: then it
     /// need not be among the first, which are tried by themselves.
-    fn is_displaced(&self, destination: DestinationId, id: MessageId) -> bool {
+    pub(super) fn is_displaced(&self, destination: DestinationId, id: MessageId) -> bool {
         let Some(own) = self.messages.get(&id) else { return false };
         let is_open = |shadow: &super::books::Shadow| {
             shadow.duties.get(&destination).is_some_and(|duty| duty.state == DeliveryState::Pending)
