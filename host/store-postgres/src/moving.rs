@@ -65,7 +65,7 @@ pub(crate) async fn move_some(
     let (looked, touched) = choose(&old, looked, to, &sealed, step.limit.min(TOUCHED_MAX));
     let sorted = sort(session, &old, touched, to).await?;
     let slots = sorted.slots(to);
-    if sealed.iter().any(|period| slots.iter().any(|slot| period.contains(*slot))) {
+    if sealed::meets(&sealed, &slots) {
         return Ok(Step::Waits(state));
     }
     let lacks = partition::lacking(session, slots).await?;

@@ -94,7 +94,8 @@ pub(crate) enum Cleared {
     /// There is nothing that is needed.
     Nothing,
     Lacks(BTreeSet<Slot>),
-    /// What is needed is gone, or cannot be held.
+    /// What is needed is gone, or cannot be held: perhaps because where it would be is itself being removed, and
+    /// is made again after that.
     Stuck,
     /// Messages removed.
     Some(u64),
@@ -126,6 +127,9 @@ pub(crate) async fn clear(
         return Ok(Cleared::Stuck);
     }
     let slots: BTreeSet<Slot> = held.iter().map(|row| (HELD, row.day)).collect();
+    if sealed::meets(&sealed::list(session).await?, &slots) {
+        return Ok(Cleared::Stuck);
+    }
     let lacks = partition::lacking(session, slots).await?;
     if !lacks.is_empty() {
         return Ok(Cleared::Lacks(lacks));

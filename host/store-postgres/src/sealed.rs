@@ -3,6 +3,8 @@
 //! Sealing and deciding are done by somebody who is alone. Several engines may work on one period: each holds
 //! its seal while it makes a step, and takes up what others did with it. What leads there is in `removal`.
 
+use std::collections::BTreeSet;
+
 use portway_model::{Tier, Timestamp};
 use portway_store::Durability;
 
@@ -57,6 +59,11 @@ const LIST: &str = "SELECT tier, from_day, to_day, going, xmin::text::int8 FROM 
 /// All that are sealed.
 pub(crate) async fn list(session: &mut Session) -> Result<Vec<Sealed>, Failed> {
     session.read("list sealed periods", sqlx::query(LIST), read).await
+}
+
+/// Whether one of these slots is in a period that is sealed.
+pub(crate) fn meets(sealed: &[Sealed], slots: &BTreeSet<Slot>) -> bool {
+    sealed.iter().any(|period| slots.iter().any(|slot| period.contains(*slot)))
 }
 
 fn read(row: &sqlx::postgres::PgRow) -> Result<Sealed, portway_store::StoreError> {

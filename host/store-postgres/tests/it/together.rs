@@ -137,3 +137,33 @@ async fn two_that_move_messages_at_once_move_each_once_while_results_arrive() {
     assert_eq!(server.sql("SELECT DISTINCT tier || ' ' || status FROM messages"), "7 1");
     assert_eq!(server.sql("SELECT DISTINCT tier || ' ' || state FROM deliveries"), "7 1");
 }
+
+/// The month in which what is 60 days old is held: nothing is held there, and another engine decided that it goes.
+const HELD_MONTH_GOES: &str = "DO $$ DECLARE t text; a date := date_trunc('month', now() - interval '60 days'); BEGIN
+    FOREACH t IN ARRAY ARRAY['bodies', 'attempts', 'outputs', 'deliveries', 'messages'] LOOP
+        EXECUTE format('CREATE TABLE %1$s_t0_%2$s PARTITION OF %1$s_t0 FOR VALUES FROM (%3$s) TO (%4$s)', t,
+            to_char(a, 'YYYYMMDD'), a - date '1970-01-01', (a + interval '1 month')::date - date '1970-01-01');
+    END LOOP;
+    INSERT INTO sealed_periods (tier, from_day, to_day, going)
+        VALUES (0, a - date '1970-01-01', (a + interval '1 month')::date - date '1970-01-01', true);
+    END $$";
+
+#[tokio::test]
+async fn nothing_is_held_where_another_is_removing_an_empty_month() {
+    let server = Server::of_system();
+    let one = server.open().await;
+    filled(&one).await;
+    set_back(&server);
+    let sealed = "SELECT count(*) FROM sealed_periods WHERE tier = 49
+        AND from_day = floor(extract(epoch FROM now()) / 86400)::int - 60";
+    while server.sql(sealed) == "0" {
+        assert!(expire_once(&one).await.goes_on);
+    }
+    server.sql(HELD_MONTH_GOES);
+    let is_done = || server.sql("SELECT count(*) FROM sealed_periods") == "0";
+    expire_all(&one, is_done).await;
+    let needed = server.sql("SELECT string_agg(id || ' ' || tier, ',' ORDER BY id) FROM messages");
+    assert_eq!(needed, "7 0,8 0");
+    assert_eq!(server.sql("SELECT count(*) FROM deliveries WHERE tier = 0"), "6");
+    assert_eq!(server.sql("SELECT count(*) FROM bodies"), "2");
+}
