@@ -183,12 +183,14 @@ async fn raise_one(
 const KNOW_ALL: &str = "INSERT INTO queue_floors (destination_id, message_id)
     SELECT l.destination_id, 0 FROM unnest($1::int4[]) AS l (destination_id) ORDER BY 1
     ON CONFLICT DO NOTHING";
+const HOLD_ALL: &str = "SELECT count(*) FROM (SELECT 1 FROM queue_floors WHERE destination_id = ANY ($1)
+    ORDER BY destination_id FOR UPDATE) AS held";
 const LOWER: &str = "UPDATE queue_floors f SET message_id = l.message_id
     FROM unnest($1::int4[], $2::int8[]) AS l (destination_id, message_id)
     WHERE f.destination_id = l.destination_id AND f.message_id > l.message_id";
 
-/// Lowers floors for what goes back into a queue, inside the transaction that is open. A floor that is not
-/// there yet is made, so that whoever is about to raise it waits.
+/// Lowers floors for what goes back into a queue, inside the transaction that is open. Whoever is about to raise
+/// one waits, also if it is low enough or not there yet: they do not see what comes back before it is committed.
 pub(crate) async fn lower(
     session: &mut Session,
     back: impl Iterator<Item = (DestinationId, i64)>,
@@ -204,6 +206,7 @@ pub(crate) async fn lower(
     let what = "lower the floors of queues";
     let destinations: Vec<i32> = lowest.keys().copied().collect();
     session.execute(what, sqlx::query(KNOW_ALL).bind(&destinations)).await?;
+    session.execute(what, sqlx::query(HOLD_ALL).bind(&destinations)).await?;
     let lower = sqlx::query(LOWER).bind(destinations).bind(lowest.into_values().collect::<Vec<_>>());
     session.execute(what, lower).await.map(drop)
 }

@@ -1,5 +1,6 @@
 //! Partitions and floors.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use portway_model::{DestinationId, InterfaceId, Lane, MessageId, Retention, Tier};
@@ -102,12 +103,10 @@ fn suffix(server: &Server) -> String {
     server.sql("SELECT '_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')")
 }
 
-#[tokio::test]
-async fn a_floor_rises_behind_what_was_delivered_and_falls_for_what_comes_back() {
-    let server = Server::of_system();
-    let opened = server.open().await;
-    let epoch = own(&opened, &[1]).await.epoch;
-    store(&opened, (0..1_500).map(|_| message("x")).collect()).await.unwrap();
+/// Of 1,500 messages the first 1,200 are sent to the first destination, but 7, which is quarantined.
+async fn delivered(opened: &PostgresStore) {
+    let epoch = own(opened, &[1]).await.epoch;
+    store(opened, (0..1_500).map(|_| message("x")).collect()).await.unwrap();
     let quarantined = |n| portway_store::DeliveryResult {
         epoch,
         settled: Settled::Quarantined(portway_model::Failure::new("bad", "no good")),
@@ -115,6 +114,26 @@ async fn a_floor_rises_behind_what_was_delivered_and_falls_for_what_comes_back()
     };
     let results = (1..=1_200).map(|n| if n == 7 { quarantined(n) } else { sent(n, 1) }).collect();
     opened.write(WriteBatch { results, ..batch(Durability::Strict) }).await.unwrap();
+}
+
+/// Message 7 goes back to its place in the lane.
+fn resend_7() -> WriteBatch {
+    let resend = portway_store::Action {
+        message: MessageId(7),
+        destination: Some(DestinationId(1)),
+        kind: ActionKind::Resend { keep_lane: true },
+        author: "ann".into(),
+        reason: String::new(),
+        request: None,
+    };
+    WriteBatch { actions: vec![resend], ..batch(Durability::Strict) }
+}
+
+#[tokio::test]
+async fn a_floor_rises_behind_what_was_delivered_and_falls_for_what_comes_back() {
+    let server = Server::of_system();
+    let opened = server.open().await;
+    delivered(&opened).await;
     // Nobody is storing anything: one pass is enough.
     opened.maintain(Duration::ZERO).await.unwrap();
     let floor = "SELECT message_id FROM queue_floors WHERE destination_id = 1";
@@ -126,19 +145,41 @@ async fn a_floor_rises_behind_what_was_delivered_and_falls_for_what_comes_back()
     assert_eq!(waiting(&opened).await, (1_401..=1_500).collect::<Vec<_>>());
     let results = (1_401..=1_500).map(|n| sent(n, 1)).collect();
     opened.write(WriteBatch { results, ..batch(Durability::Strict) }).await.unwrap();
-    let resend = portway_store::Action {
-        message: MessageId(7),
-        destination: Some(DestinationId(1)),
-        kind: ActionKind::Resend { keep_lane: true },
-        author: "ann".into(),
-        reason: String::new(),
-        request: None,
-    };
-    opened.write(WriteBatch { actions: vec![resend], ..batch(Durability::Strict) }).await.unwrap();
+    opened.write(resend_7()).await.unwrap();
     assert_eq!(waiting(&opened).await, [7]);
     assert_eq!(opened.lane_heads(DestinationId(1)).await.unwrap().len(), 1);
     assert!(opened.destinations_with_work().await.unwrap().contains(&DestinationId(1)));
     assert_eq!(opened.count_pending(&[DestinationId(1)], 9).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_floor_does_not_rise_beyond_what_is_just_coming_back() {
+    let server = Server::of_system();
+    let opened = Arc::new(server.open().await);
+    delivered(&opened).await;
+    server.sql("INSERT INTO queue_floors (destination_id, message_id) VALUES (1, 3)");
+    // Who records what an operator did comes last, and is held up here.
+    let mut holder = Holder::new(&server, "LOCK TABLE message_actions IN SHARE ROW EXCLUSIVE MODE");
+    let resending = Arc::clone(&opened);
+    let resending = tokio::spawn(async move { resending.write(resend_7()).await });
+    blocked(&server, 1, || false).await;
+    let raising = Arc::clone(&opened);
+    let raising = tokio::spawn(async move { raising.maintain(Duration::ZERO).await });
+    blocked(&server, 2, || raising.is_finished()).await;
+    holder.let_go();
+    resending.await.unwrap().unwrap();
+    raising.await.unwrap().unwrap();
+    assert_eq!(waiting(&opened).await.first(), Some(&7));
+    assert_eq!(opened.lane_heads(DestinationId(1)).await.unwrap()[0].message, MessageId(7));
+}
+
+/// Until so many sessions of engines wait for a lock, or something else has come about.
+async fn blocked(server: &Server, count: u32, or: impl Fn() -> bool) {
+    let blocked = "SELECT count(*) FROM pg_stat_activity
+        WHERE application_name LIKE 'portway%' AND wait_event_type = 'Lock'";
+    while !or() && server.sql(blocked) != count.to_string() {
+        tokio::task::yield_now().await;
+    }
 }
 
 /// Another engine draws the next number and takes its time.
