@@ -230,6 +230,7 @@ impl Writer {
         let Ok(mut session) = self.take().await else { return false };
         let made = partition::make_for(&mut session, slots, Patience::Short).await;
         self.keep(session);
+        self.shared.housekeeping.set_fresh();
         made.is_ok()
     }
 

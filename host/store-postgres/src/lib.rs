@@ -3,6 +3,7 @@
 //! It must not know plugins, HTTP or the engine: only [`portway_store`] and the model.
 
 mod action;
+mod announce;
 #[doc(hidden)]
 pub mod bench;
 mod connect;

@@ -8,6 +8,7 @@ use std::sync::{PoisonError, RwLock};
 use portway_model::InterfaceId;
 use portway_store::{KeptBeyond, Maintenance, StoreError};
 
+use crate::announce::announce;
 use crate::day::Days;
 use crate::error::Failed;
 use crate::floor::Floors;
@@ -22,6 +23,8 @@ pub(crate) struct Housekeeping {
     day: AtomicI32,
     /// A write found no room.
     full: AtomicBool,
+    /// Partitions were made, and not announced since by a pass that had nothing else to do with them.
+    fresh: AtomicBool,
     pub(crate) floors: Floors,
     /// What the last pass over old messages counted.
     kept: RwLock<HashMap<InterfaceId, KeptBeyond>>,
@@ -31,6 +34,11 @@ impl Housekeeping {
     /// After a write that found no room.
     pub(crate) fn set_full(&self) {
         self.full.store(true, Ordering::Relaxed);
+    }
+
+    /// After partitions were made.
+    pub(crate) fn set_fresh(&self) {
+        self.fresh.store(true, Ordering::Relaxed);
     }
 
     /// Nothing that was seen on another session counts any more.
@@ -55,7 +63,10 @@ impl Housekeeping {
     pub(crate) async fn run(&self, session: &mut Session, days: &Days) -> Result<Maintenance, Failed> {
         let today = partition::today(session).await?;
         if self.day.load(Ordering::Relaxed) != today {
+            self.set_fresh();
             self.begin_day(session, days, today).await?;
+        } else if self.fresh.swap(false, Ordering::Relaxed) {
+            self.announce(session).await?;
         }
         match self.floors.raise(session).await {
             // Somebody is at it; it is tried again with the next pass.
@@ -71,6 +82,19 @@ impl Housekeeping {
             log_bytes: 0,
             goes_on: false,
         })
+    }
+
+    /// Once more, some time after they were made: then no plan is being made any more that was begun before.
+    async fn announce(&self, session: &mut Session) -> Result<(), Failed> {
+        let announced = announce(session).await;
+        if announced.is_err() {
+            self.set_fresh();
+        }
+        match announced {
+            // Somebody has a lock.
+            Err(failed) if failed.is_locked_out() || failed.is_contended() => Ok(()),
+            announced => announced,
+        }
     }
 
     async fn begin_day(&self, session: &mut Session, days: &Days, today: i32) -> Result<(), Failed> {

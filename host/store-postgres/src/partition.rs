@@ -4,7 +4,7 @@
 //!
 //! A new partition is a table of its own first and is then attached, which takes no lock that an insert or a
 //! query has to wait for. One table and tier a transaction: two tables in one would meet, in the other
-//! order, transactions that change deliveries and then messages.
+//! order, transactions that change deliveries and then messages. That it is there is told to all: `announce`.
 
 use std::collections::BTreeSet;
 
@@ -12,6 +12,7 @@ use portway_store::StoreError;
 use sqlx::AssertSqlSafe;
 use time::Date;
 
+use crate::announce::announce_made;
 use crate::error::{Failed, damaged};
 use crate::number::{HELD, TIERS};
 use crate::query::{Session, value};
@@ -102,6 +103,9 @@ pub(crate) async fn make_ahead(
         }
         result?;
     }
+    if made {
+        announce_made(session).await?;
+    }
     Ok(made)
 }
 
@@ -153,8 +157,12 @@ pub(crate) async fn make_for(
             made?;
         }
     }
-    Ok(())
+    announce_made(session).await
 }
+
+/// Of two engines that make the same, the second finds it made.
+pub(crate) const LOCK: &str =
+    "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ': partitions', 0))";
 
 async fn make(
     session: &mut Session,
@@ -173,9 +181,7 @@ async fn make(
             },
         )
         .await?;
-    // Of two engines that make the same, the second finds it made.
-    let one = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ': partitions', 0))";
-    session.execute(what, sqlx::query(one)).await?;
+    session.execute(what, sqlx::query(LOCK)).await?;
     let leaves = leaves(session).await?;
     let mut day = first;
     while day <= last {

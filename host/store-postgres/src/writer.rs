@@ -246,6 +246,7 @@ impl Writer {
                 Err(failed) => Err(failed),
             };
             self.keep(session);
+            self.shared.housekeeping.set_fresh();
             made.map(drop)
         };
         match made.await {

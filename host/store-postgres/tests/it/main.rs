@@ -15,6 +15,7 @@ mod opening;
 mod outage;
 mod ownership;
 mod plans;
+mod plans_kept;
 mod proxies;
 mod retention;
 mod seen;
