@@ -79,6 +79,8 @@ metrics! {
     CommitFailures = Counter "commit_failures_total" [],
     /// Seconds with a commit in hand.
     CommitSeconds = Counter "commit_seconds_total" [],
+    /// Whether the store can be read; if not, what waits is as it was read last.
+    StoreReadable = Gauge "store_readable" [],
     /// Free bytes on the store's disk.
     StoreFree = Gauge "store_free_bytes" [],
     /// Bytes of log that are not yet in the store's main file.
@@ -206,6 +208,7 @@ fn render_engine(page: &mut Page, status: &Status) {
     page.single(Metric::CommitsStrict, commits.strict as f64);
     page.single(Metric::CommitFailures, commits.failures as f64);
     page.single(Metric::CommitSeconds, commits.busy_ms / 1_000.0);
+    page.single(Metric::StoreReadable, f64::from(u8::from(store.away.is_none())));
     if let Some(free) = store.free_bytes {
         page.single(Metric::StoreFree, free as f64);
     }

@@ -89,6 +89,18 @@ test("a paused destination says who paused it and why", () => {
   assert.deepEqual(found.map((one) => one.text), ["lab → api: paused for 1 min by ann: their disk"]);
 });
 
+test("a store that cannot be read is grave, and a note of it is not", () => {
+  const away = { why: { code: "store", text: "connection refused" }, read_at: new Date(0).toISOString() };
+  const engine = { intake: { closed: null }, notes: ["there is no standby"], away };
+  const found = stuck({ engine, interfaces: new Map() }, 5_000);
+  assert.deepEqual(found.map(({ grave, text }) => [grave, text]), [
+    [true, "The store cannot be read: connection refused; what waits is as it was 5 s ago"],
+    [false, "there is no standby"],
+  ]);
+  const never = stuck({ engine: { ...engine, notes: [], away: { ...away, read_at: null } }, interfaces: new Map() }, 5_000);
+  assert.match(never[0].text, /what waits is not known/);
+});
+
 test("lanes that wait for the same reason are one line", () => {
   const lane = (number, more) => ({ lane: number, message: number + 100, why: "unreachable: no", attempts: number, due_at: new Date(number * 1000).toISOString(), ...more });
   const blocked = [lane(9), lane(5), lane(7, { why: "http-503" }), lane(3, { due_at: null })];

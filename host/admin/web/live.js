@@ -62,7 +62,8 @@ export class Live {
     try {
       const status = await api.get("/api/v1/status", signal);
       const { version, project, state, started_at } = status.engine;
-      this.hear("engine", { version, project, state, started_at, intake: status.intake });
+      const { notes, away } = status.store;
+      this.hear("engine", { version, project, state, started_at, intake: status.intake, notes, away });
       for (const one of status.interfaces) this.hear("interface", one);
       await pause(ASK_MS, signal);
     } catch (error) {

@@ -16,11 +16,22 @@ export function stuck(live, now = Date.now()) {
   if (closed) {
     found.push({ key: "intake", grave: true, text: `Nothing is taken in: ${closed.text} (${closed.code})` });
   }
+  found.push(...ofStore(live.engine, now));
   for (const one of live.interfaces.values()) {
     found.push(...ofSource(one));
     for (const destination of one.destinations) found.push(...ofDestination(one, destination, now));
   }
   return found.sort((a, b) => Number(b.grave) - Number(a.grave));
+}
+
+function ofStore(engine, now) {
+  const found = (engine?.notes ?? []).map((text) => ({ key: `note ${text}`, grave: false, text }));
+  const away = engine?.away;
+  if (away) {
+    const told = away.read_at ? `what waits is as it was ${ago(away.read_at, now)} ago` : "what waits is not known";
+    found.push({ key: "store", grave: true, text: `The store cannot be read: ${away.why.text}; ${told}` });
+  }
+  return found;
 }
 
 function ofSource(one) {

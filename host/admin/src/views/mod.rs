@@ -22,7 +22,8 @@ pub use state::{StateKey, StatePage, StateRemoved, StateValue};
 pub use status::{
     BlockedLane, Commits, Count, DeliveryCounts, DeliveryLatency, Destination, DestinationState, Drain,
     Draining, Engine, EngineOnStore, EngineState, Health, Intake, Interface, Items, Listener, Memory, Notice,
-    Plugin, PluginCounts, Poll, Rate, Reason, Refused, SecretUses, SourceCounts, Status, Store, Traces,
+    Plugin, PluginCounts, Poll, Rate, Reason, Refused, SecretUses, SourceCounts, Status, Store, StoreAway,
+    Traces,
 };
 pub use stream::{EngineNow, Trouble};
 pub use time::Time;

@@ -158,6 +158,17 @@ pub struct Store {
     /// What an operator should know of it, though it works.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// None: it can be read.
+    #[serde(default)]
+    pub away: Option<StoreAway>,
+}
+
+/// A store that cannot be read at the moment. What waits, and which engines there are, is told as it was read last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StoreAway {
+    pub why: Reason,
+    /// When that was; none: never since the start, and nothing is told.
+    pub read_at: Option<Time>,
 }
 
 /// Limits in use.

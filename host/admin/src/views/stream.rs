@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{EngineState, Intake, Status, Time};
+use super::{EngineState, Intake, Status, StoreAway, Time};
 
 /// The engine, without what changes while nothing happens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -16,6 +16,10 @@ pub struct EngineNow {
     pub intake: Intake,
     /// Free on the store's disk in whole units of 64 MiB, where known.
     pub free_bytes: Option<u64>,
+    /// What an operator should know of the store, though it works.
+    pub notes: Vec<String>,
+    /// None: the store can be read.
+    pub away: Option<StoreAway>,
 }
 
 /// Why nothing is told at the moment.
@@ -40,6 +44,8 @@ impl EngineNow {
             started_at: engine.started_at,
             intake: intake.clone(),
             free_bytes: store.free_bytes.map(|free| free / Self::FREE_STEP * Self::FREE_STEP),
+            notes: store.notes.clone(),
+            away: store.away.clone(),
         }
     }
 }

@@ -149,6 +149,7 @@ impl Control for Engine {
                 log_bytes: 2,
                 pruned: 3,
                 notes: Vec::new(),
+                away: None,
             },
             retention: views::RetentionCounts { changing: 1, unconfirmed: 2, clock_off_s: 3 },
             memory: views::Memory { resident_bytes: None, waiting: 3, body_bytes: 9, runs: 0 },

@@ -118,6 +118,13 @@ fn show_engine(text: &mut String, status: &Status) {
     for note in &store.notes {
         let _ = writeln!(text, "  {note}");
     }
+    if let Some(away) = &store.away {
+        let told = away.read_at.map_or_else(
+            || "what waits is not known".to_owned(),
+            |read_at| format!("what waits is as it was {} ago", show::age(read_at)),
+        );
+        let _ = writeln!(text, "store AWAY: {}; {told}", reason(&away.why));
+    }
     if let Some(traces) = &status.traces {
         let _ = write!(text, "traces: {} spans sent", show::number(traces.sent));
         for lost in &traces.lost {

@@ -26,9 +26,11 @@ mod current;
 mod edit;
 mod held;
 mod lane;
+mod look;
 mod outputs;
 mod retention;
 mod state;
+use look::LastLook;
 use outputs::output;
 
 use super::clock::SystemClock;
@@ -56,6 +58,7 @@ pub struct EngineControl {
     observers: Observers,
     latencies: Latencies,
     life: Arc<Life>,
+    last_look: LastLook,
 }
 
 /// What outlives a change of the project.
@@ -92,7 +95,8 @@ impl EngineControl {
         (plugins, observers, latencies): (Vec<views::Plugin>, Observers, Latencies),
         life: Arc<Life>,
     ) -> Self {
-        EngineControl { project, names, engine, store, parts, plugins, observers, latencies, life }
+        let last_look = LastLook::default();
+        EngineControl { project, names, engine, store, parts, plugins, observers, latencies, life, last_look }
     }
 
     fn state(&self, engine: &portway_engine::Status) -> views::EngineState {
@@ -106,10 +110,10 @@ impl EngineControl {
         }
     }
 
-    fn engine_on_store(&self, view: EngineView) -> views::EngineOnStore {
+    fn engine_on_store(&self, view: &EngineView) -> views::EngineOnStore {
         let name_of = |group: &GroupId| self.names.interface_name(InterfaceId(group.0));
         views::EngineOnStore {
-            name: view.engine,
+            name: view.engine.clone(),
             started_at: Time(view.started_at),
             is_this: view.is_self,
             interfaces: view.groups.iter().map(name_of).collect(),
@@ -230,10 +234,7 @@ impl Control for EngineControl {
 
     async fn status(&self) -> Result<views::Status, ControlError> {
         let mut engine = self.engine.status().await.map_err(|error| failed(code::ENGINE, chain(&error)))?;
-        self.tell_held(&mut engine).await?;
-        let queues = self.store.list_queues().await.map_err(unavailable)?;
-        let engines = self.store.list_engines().await.map_err(unavailable)?;
-        let queues: HashMap<_, _> = queues.into_iter().map(|queue| (queue.destination, queue)).collect();
+        let (seen, away) = self.look(&mut engine).await;
         let pairs = self.project.interfaces.iter().zip(&self.parts);
         Ok(views::Status {
             engine: views::Engine {
@@ -253,14 +254,15 @@ impl Control for EngineControl {
                 log_bytes: engine.intake.log_bytes,
                 pruned: engine.intake.pruned,
                 notes: self.store.notes(),
+                away,
             },
             retention: picture::retention(&engine.retention),
             memory: picture::memory(&engine.memory),
             interfaces: pairs
-                .map(|(one, parts)| self.interface(one, parts.as_ref(), &engine, &queues))
+                .map(|(one, parts)| self.interface(one, parts.as_ref(), &engine, &seen.queues))
                 .collect(),
             plugins: self.plugins.clone(),
-            engines: engines.into_iter().map(|view| self.engine_on_store(view)).collect(),
+            engines: seen.engines.iter().map(|view| self.engine_on_store(view)).collect(),
             traces: self.life.traces.as_ref().map(|traces| traces.view()),
         })
     }

@@ -604,6 +604,7 @@ fn status() -> views::Status {
             log_bytes: 4 << 20,
             pruned: 0,
             notes: vec!["the database has a cold".into()],
+            away: None,
         },
         retention: views::RetentionCounts { changing: 0, unconfirmed: 2, clock_off_s: 90_000 },
         memory: views::Memory { resident_bytes: Some(60 << 20), waiting: 3, body_bytes: 9, runs: 0 },

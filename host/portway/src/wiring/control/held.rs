@@ -5,9 +5,9 @@
 
 use portway_engine::Status;
 use portway_model::DeliveryState;
+use portway_store::StoreError;
 
-use super::{EngineControl, unavailable};
-use portway_admin::ControlError;
+use super::EngineControl;
 
 /// Heads whose reason is looked up: of one destination, and of all.
 const OF_DESTINATION_MAX: usize = 10;
@@ -16,13 +16,13 @@ const OF_ALL_MAX: usize = 100;
 impl EngineControl {
     /// Puts the reason of its quarantine to each lane that waits for an operator, as far as those go
     /// that are shown first.
-    pub(super) async fn tell_held(&self, status: &mut Status) -> Result<(), ControlError> {
+    pub(super) async fn tell_held(&self, status: &mut Status) -> Result<(), StoreError> {
         let mut left = OF_ALL_MAX;
         for destination in &mut status.destinations {
             let held = destination.blocked.iter_mut().filter(|lane| lane.due_at.is_none());
             for lane in held.take(OF_DESTINATION_MAX.min(left)) {
                 left -= 1;
-                let deliveries = self.store.list_deliveries(lane.message).await.map_err(unavailable)?;
+                let deliveries = self.store.list_deliveries(lane.message).await?;
                 // An operator may have been faster: then what the engine said stays until it knows.
                 let head = deliveries.into_iter().find(|delivery| {
                     delivery.destination == destination.id && delivery.state == DeliveryState::Quarantined

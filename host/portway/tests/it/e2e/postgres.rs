@@ -93,6 +93,37 @@ async fn a_second_engine_is_refused_or_stands_by_and_takes_over() {
 }
 
 #[tokio::test]
+async fn the_status_is_told_while_the_database_is_away() {
+    let cluster = cluster();
+    let project = project(&cluster.url());
+    let mut engine = project.run().await;
+    Peer::connect(engine.address("lab").await).await.send_all("PW", 1..=3).await;
+    engine.drained("lab", "archive").await;
+    let paused = project.portway(&["destination", "pause", "lab/archive", "--reason", "a test"]).await;
+    assert_eq!(paused.code, Some(0), "{}", paused.stderr);
+    Peer::connect(engine.address("lab").await).await.send_all("PW", 4..=5).await;
+    assert_eq!(engine.destination("lab", "archive").await.waiting, 2);
+
+    cluster.stop_hard().unwrap();
+    let away = |status: &portway_admin::views::Status| status.store.away.clone();
+    let told = engine.until_status("the store is away", away).await;
+    assert!(told.read_at.is_some(), "{told:?}");
+    assert_eq!(engine.destination("lab", "archive").await.waiting, 2, "as it was read last");
+    let shown = project.portway(&["status"]).await;
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    assert!(shown.stdout.contains("store AWAY: cannot connect to the database"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("what waits is as it was"), "{}", shown.stdout);
+
+    cluster.start_again().unwrap();
+    engine.until_status("the store is back", |status| status.store.away.is_none().then_some(())).await;
+    let resumed = project.portway(&["destination", "resume", "lab/archive", "--reason", "it is over"]).await;
+    assert_eq!(resumed.code, Some(0), "{}", resumed.stderr);
+    engine.drained("lab", "archive").await;
+    assert_eq!(delivered(&project), [1, 2, 3, 4, 5]);
+    engine.stop().await;
+}
+
+#[tokio::test]
 async fn an_upgrade_is_shown_beside_the_engine_and_done_without_it() {
     let cluster = cluster();
     let project = project(&cluster.url());
