@@ -17,7 +17,6 @@ use crate::error::{Failed, damaged};
 use crate::message::PIECE_BYTES;
 use crate::number::{self, small, stored};
 use crate::query::{Session, value};
-use crate::result::Place;
 use crate::term;
 
 /// Messages one page looks at, where no index leads to those that fit.
@@ -26,7 +25,7 @@ const LOOKED_AT_MAX: i64 = 50_000;
 const PIECES: i32 = 4;
 
 const LOAD: &str = "SELECT m.id, m.interface_id, m.received_at, m.key, m.attributes, b.bytes, m.body_bytes,
-        m.tier, m.day
+        m.day
     FROM messages m JOIN bodies b ON b.message_id = m.id AND b.number = 0 AND b.tier = m.tier AND b.day = m.day
     WHERE m.id = ANY ($1) AND m.day >= $2 AND m.day <= $3";
 
@@ -34,7 +33,7 @@ const LOAD: &str = "SELECT m.id, m.interface_id, m.received_at, m.key, m.attribu
 struct Loaded {
     message: StoredMessage,
     body_bytes: usize,
-    place: Place,
+    day: i32,
 }
 
 pub(crate) async fn load_messages(
@@ -77,18 +76,19 @@ async fn load(session: &mut Session, ids: &BTreeSet<i64>, range: day::Range) -> 
             body: Bytes::copy_from_slice(value(row, 5)?),
         };
         let body_bytes = usize::try_from(value::<i64>(row, 6)?).unwrap_or(0);
-        Ok(Loaded { message, body_bytes, place: Place { tier: value(row, 7)?, day: value(row, 8)? } })
+        Ok(Loaded { message, body_bytes, day: value(row, 7)? })
     });
     loaded.await
 }
 
+/// In whatever tier it is: it may be moved to another between two looks. The day stays.
 const REST: &str = "SELECT bytes FROM bodies WHERE message_id = $1 AND number >= $2 AND number < $3
-    AND tier = $4 AND day = $5 ORDER BY number";
+    AND day = $4 ORDER BY number";
 
 /// The other pieces of a large body, a few at a time, so that it is in memory once; none if it was removed
 /// since the first was read.
 async fn load_rest(session: &mut Session, loaded: Loaded) -> Result<Option<StoredMessage>, Failed> {
-    let Loaded { mut message, body_bytes, place } = loaded;
+    let Loaded { mut message, body_bytes, day } = loaded;
     if message.body.len() != PIECE_BYTES {
         return Err(damaged("a piece of a body has the wrong size").into());
     }
@@ -96,12 +96,8 @@ async fn load_rest(session: &mut Session, loaded: Loaded) -> Result<Option<Store
     body.extend_from_slice(&message.body);
     let mut number = 1;
     while body.len() < body_bytes {
-        let statement = sqlx::query(REST)
-            .bind(stored(message.id.0))
-            .bind(number)
-            .bind(number + PIECES)
-            .bind(place.tier)
-            .bind(place.day);
+        let statement =
+            sqlx::query(REST).bind(stored(message.id.0)).bind(number).bind(number + PIECES).bind(day);
         let before = body.len();
         let pieces = session.rows("load a large body", statement).await?;
         for piece in &pieces {

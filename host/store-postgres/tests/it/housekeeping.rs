@@ -174,7 +174,7 @@ async fn a_floor_does_not_rise_beyond_what_is_just_coming_back() {
 }
 
 /// Until so many sessions of engines wait for a lock, or something else has come about.
-async fn blocked(server: &Server, count: u32, or: impl Fn() -> bool) {
+pub(crate) async fn blocked(server: &Server, count: u32, or: impl Fn() -> bool) {
     let blocked = "SELECT count(*) FROM pg_stat_activity
         WHERE application_name LIKE 'portway%' AND wait_event_type = 'Lock'";
     while !or() && server.sql(blocked) != count.to_string() {

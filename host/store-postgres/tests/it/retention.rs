@@ -13,6 +13,7 @@ use portway_store::{
 use portway_store_postgres::{PostgresSettings, PostgresStore};
 
 use crate::harness::{NOW, Server, batch, message, own, sent, store};
+use crate::housekeeping::blocked;
 use crate::outage::Holder;
 
 /// Everything that was stored is older than any window by then.
@@ -219,4 +220,28 @@ async fn messages_move_while_their_results_arrive() {
     assert_eq!(server.sql("SELECT DISTINCT tier || ' ' || state FROM deliveries"), "7 1");
     store(&opened, vec![NewMessage { deliveries: Vec::new(), ..message("x") }]).await.unwrap();
     assert_eq!(server.sql("SELECT DISTINCT tier FROM bodies"), "7");
+}
+
+/// Whoever reads the beginning of a body waits here, and has seen by then where it is.
+const GATE: &str = "CREATE FUNCTION gate(number int) RETURNS bool LANGUAGE plpgsql AS
+        'BEGIN IF number = 0 THEN PERFORM pg_advisory_xact_lock_shared(42); END IF; RETURN true; END';
+    ALTER TABLE bodies RENAME TO all_bodies;
+    CREATE VIEW bodies AS SELECT * FROM all_bodies WHERE gate(number)";
+
+#[tokio::test]
+async fn a_large_message_that_is_moved_while_it_is_loaded_is_loaded_whole() {
+    let server = Server::of_system();
+    let opened = Arc::new(server.open().await);
+    let body: Vec<u8> = (0..(6 << 20) + 7_u32).map(|n| n as u8).collect();
+    store(&opened, vec![message(body.clone())]).await.unwrap();
+    server.sql(GATE);
+    let mut holder = Holder::new(&server, "SELECT pg_advisory_xact_lock(42)");
+    let loading = Arc::clone(&opened);
+    let loading = tokio::spawn(async move { loading.load_messages(&[MessageId(1)]).await });
+    blocked(&server, 1, || loading.is_finished()).await;
+    // As a step of a change of its interface's retention does.
+    server.sql("BEGIN; UPDATE all_bodies SET tier = 7; UPDATE deliveries SET tier = 7; UPDATE messages SET tier = 7; COMMIT");
+    holder.let_go();
+    let loaded = loading.await.unwrap().unwrap();
+    assert!(loaded.len() == 1 && loaded[0].body == body, "{} loaded", loaded.len());
 }
