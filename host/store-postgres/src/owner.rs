@@ -210,14 +210,17 @@ pub(crate) async fn appear(session: &mut Session, engine: &str, now: Timestamp) 
     Ok(channel.ok_or_else(|| damaged("the engine has no row"))?)
 }
 
+const END_TENURE: &str = "UPDATE engines SET owns = false WHERE engine = $1 AND epoch = $2";
 const RELEASE: &str = "UPDATE owners SET clean = true WHERE engine = $1 AND epoch = $2";
 
-/// Gives back what an engine owns, in a transaction of its own.
+/// Gives back what an engine owns, in a transaction of its own, after what a session that it gave up is still
+/// storing. Another process may have its name and an epoch by now: that one's tenure goes on.
 pub(crate) async fn release(session: &mut Session, engine: &str, epoch: Epoch) -> Result<(), Failed> {
     let what = "give back groups";
     begin(session, what, Turn::Beside(Durability::Strict)).await?;
     session.execute(what, sqlx::query(ONE_AT_A_TIME)).await?;
-    session.execute(what, sqlx::query(END_TENURES).bind(vec![engine])).await?;
+    session.execute(what, sqlx::query(HOLD_ENGINES).bind(vec![engine])).await?;
+    session.execute(what, sqlx::query(END_TENURE).bind(engine).bind(stored(epoch.0))).await?;
     session.execute(what, sqlx::query(RELEASE).bind(engine).bind(stored(epoch.0))).await?;
     session.commit(what).await
 }

@@ -7,11 +7,12 @@ use portway_model::{Answer, AttemptNo, Epoch, Failure, GroupId, MessageId, Times
 use portway_store::{
     Claimed, DeliveryResult, Durability, News, ResultOutcome, Settled, Store as _, WriteBatch,
 };
-use portway_store_postgres::PostgresStore;
+use portway_store_postgres::{PostgresSettings, PostgresStore};
 use tokio::time::timeout;
 
 use crate::engines::engine;
-use crate::harness::{NOW, Server, batch, message, own, sent, store};
+use crate::harness::{NOW, Server, batch, message, own, register, sent, store};
+use crate::housekeeping::blocked;
 
 /// Longer than anything here may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -119,6 +120,57 @@ async fn a_claim_waits_for_results_that_are_being_stored() {
     assert!(two.claim(&[GroupId(1)], NOW).await.is_err(), "it waited, and gave up in time");
     storing.let_go();
     assert!(take_over(&two, &[GroupId(1)]).await.epoch > epoch);
+}
+
+#[tokio::test]
+async fn groups_are_not_given_back_while_results_are_being_stored() {
+    let server = Server::of_system();
+    let (one, two) = two(&server).await;
+    let epoch = own(&one, &[1]).await.epoch;
+    store(&one, vec![message("a")]).await.unwrap();
+    // As a transaction whose session was given up while it committed, and which the server still has in hand.
+    let storing = "SELECT epoch FROM engines WHERE engine = 'one' AND owns FOR KEY SHARE";
+    let mut storing = crate::outage::Holder::new(&server, storing);
+    let given_back = one.close().await;
+    let claimed = two.claim(&[GroupId(1)], NOW).await;
+    assert!(claimed.is_err(), "{claimed:?}, while results of the owner before may still come to count");
+    assert!(given_back.is_err(), "it waited, and gave up in time");
+    storing.let_go();
+    assert!(take_over(&two, &[GroupId(1)]).await.epoch > epoch);
+}
+
+/// Ends the session that writes for an engine.
+fn end_writer(server: &Server, engine: &str) {
+    server.sql(&format!(
+        "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted
+            AND (classid::int8 << 32 | objid::int8)
+                = hashtextextended(current_schema() || ': engine {engine}', 0)"
+    ));
+}
+
+#[tokio::test]
+async fn who_gives_back_what_it_lost_unnoticed_takes_nothing_from_the_next_of_its_name() {
+    let server = Server::of_system();
+    server.new_settings();
+    let takeover_max = Duration::from_millis(100);
+    let before = PostgresSettings { takeover_max, ..server.settings() };
+    let before = PostgresStore::open(before).await.unwrap();
+    register(&before).await;
+    let first = own(&before, &[1]).await.epoch;
+    store(&before, vec![message("a")]).await.unwrap();
+    end_writer(&server, "one");
+    let next = engine(&server, "one").await;
+    // The claim waits for the lock, which goes before who had it looks for it again.
+    let claiming = Arc::clone(&next);
+    let claiming = tokio::spawn(async move { own(&claiming, &[1]).await });
+    blocked(&server, 1, || claiming.is_finished()).await;
+    end_lock(&server, "one");
+    let epoch = claiming.await.unwrap().epoch;
+    assert!(epoch > first);
+    assert!(before.close().await.is_err(), "its name is another's");
+    let results = vec![retry(1, epoch)];
+    let outcome = next.write(WriteBatch { results, ..batch(Durability::Strict) }).await.unwrap();
+    assert_eq!(outcome.results, [ResultOutcome::Applied(vec![])]);
 }
 
 #[tokio::test]
