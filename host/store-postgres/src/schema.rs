@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use portway_store::{Migration, oldest_binary};
+use portway_store::{ErrorKind, Migration, StoreError, oldest_binary};
 use sha2::{Digest as _, Sha256};
 use sqlx::AssertSqlSafe;
 use tokio::time::sleep;
@@ -155,6 +155,19 @@ pub(crate) async fn read(session: &mut Session) -> Result<Result<Schema, Unfit>,
     Ok(Ok(schema))
 }
 
+/// Whether this program still works on the tables. Asked by whoever has the name of an engine: from then on nobody
+/// changes them beyond it, but while it had none they may have been.
+pub(crate) async fn check(session: &mut Session) -> Result<(), Failed> {
+    let unfit = match read(session).await? {
+        Ok(_) => return Ok(()),
+        Err(Unfit::Changed(name)) => format!("migration `{name}` was applied with another text"),
+        Err(Unfit::Newer(name)) => format!("`{name}` needs a newer program"),
+        Err(Unfit::InUse(_)) => return Ok(()),
+    };
+    let text = format!("the tables were changed while this engine was away: {unfit}");
+    Err(StoreError::new(ErrorKind::Fatal, text).into())
+}
+
 /// Brings the tables to what this program knows. Of two engines that start, the second waits for the first.
 /// `statement_max` is what the session allows a statement otherwise.
 pub(crate) async fn migrate(
@@ -185,17 +198,27 @@ async fn migrate_locked(session: &mut Session, beside: Beside) -> Result<Result<
         Ok(schema) => schema,
         Err(unfit) => return Ok(Err(unfit)),
     };
-    let engines = in_the_way(session, &schema, beside).await?;
+    let beside = if is_for_nobody(&schema) { Beside::Nobody } else { beside };
+    let engines = in_the_way(session, beside).await?;
     if !engines.is_empty() {
         return Ok(Err(Unfit::InUse(engines)));
     }
     session.script(WHAT, TABLE).await?;
     for migration in schema.missing() {
         let mut tries = 1;
-        while let Err(failed) = apply(session, migration).await {
-            session.roll_back().await;
-            if !failed.is_locked_out() || tries >= TRIES_MAX {
-                return Err(failed);
+        loop {
+            match apply(session, migration, beside).await {
+                Ok(Ok(())) => break,
+                Ok(Err(unfit)) => {
+                    session.roll_back().await;
+                    return Ok(Err(unfit));
+                }
+                Err(failed) => {
+                    session.roll_back().await;
+                    if !failed.is_locked_out() || tries >= TRIES_MAX {
+                        return Err(failed);
+                    }
+                }
             }
             tries += 1;
             sleep(PAUSE).await;
@@ -204,18 +227,40 @@ async fn migrate_locked(session: &mut Session, beside: Beside) -> Result<Result<
     Ok(Ok(()))
 }
 
-/// Engines that are alive and must not be. Whoever is has the tables as they are now, and knows the oldest
-/// program that works on them, or more.
-async fn in_the_way(session: &mut Session, schema: &Schema, beside: Beside) -> Result<Vec<String>, Failed> {
+/// Whether what is missing may be added only while there is no engine. Whoever is has the tables as they are now,
+/// and knows the oldest program that works on them, or more.
+fn is_for_nobody(schema: &Schema) -> bool {
     let now = oldest_binary(&MIGRATIONS, |number| schema.applied.contains(&number));
     let then = oldest_binary(&MIGRATIONS, |number| schema.missing().any(|one| one.number() == number));
-    if then > now || beside == Beside::Nobody { seen::alive(session).await } else { Ok(Vec::new()) }
+    then > now
 }
 
-async fn apply(session: &mut Session, migration: &Migration) -> Result<(), Failed> {
+/// Engines that are alive and must not be.
+async fn in_the_way(session: &mut Session, beside: Beside) -> Result<Vec<String>, Failed> {
+    match beside {
+        Beside::WhoeverCan => Ok(Vec::new()),
+        Beside::Nobody => seen::alive(session).await,
+    }
+}
+
+/// An engine takes its name and then reads which migrations there are: it is seen here, or waits for this one.
+const ALONE: &str = "LOCK TABLE schema_migrations IN ACCESS EXCLUSIVE MODE";
+
+async fn apply(
+    session: &mut Session,
+    migration: &Migration,
+    beside: Beside,
+) -> Result<Result<(), Unfit>, Failed> {
     let number = migration.number();
     let oldest = oldest_binary(&MIGRATIONS, |one| one == number);
     session.script(WHAT, "BEGIN; SET LOCAL lock_timeout = '2s'").await?;
+    if beside == Beside::Nobody {
+        session.script(WHAT, ALONE).await?;
+        let engines = in_the_way(session, beside).await?;
+        if !engines.is_empty() {
+            return Ok(Err(Unfit::InUse(engines)));
+        }
+    }
     session.script(WHAT, AssertSqlSafe(migration.text)).await?;
     let record = sqlx::query(RECORD)
         .bind(number.cast_signed())
@@ -223,5 +268,6 @@ async fn apply(session: &mut Session, migration: &Migration) -> Result<(), Faile
         .bind(digest(migration))
         .bind(oldest.cast_signed());
     session.execute(WHAT, record).await?;
-    session.commit(WHAT).await
+    session.commit(WHAT).await?;
+    Ok(Ok(()))
 }

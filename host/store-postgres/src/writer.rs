@@ -23,7 +23,7 @@ use crate::partition::{self, Patience};
 use crate::query::{Session, value};
 use crate::readers::Readers;
 use crate::transaction::{Stored, Turn, Writing, begin};
-use crate::{destination, open, owner, register, term};
+use crate::{destination, open, owner, register, schema, term};
 
 /// Times a transaction is made again because of others.
 pub(crate) const TRIES_MAX: u32 = 8;
@@ -122,6 +122,7 @@ impl Writer {
         let becoming = become_writer(&mut session, &self.engine, self.pid, self.takeover_max).await?;
         self.is_forgotten |= becoming.is_new && self.pid.is_some();
         self.pid = Some(becoming.pid);
+        schema::check(&mut session).await?;
         self.known = Known::read(&mut session).await?;
         self.note(open::notes(&mut session).await?);
         let today = partition::today(&mut session).await?;

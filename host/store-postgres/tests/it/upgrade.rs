@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use portway_model::MessageId;
-use portway_store::{Others, Store as _, UpgradePlan, Upgraded, Work};
+use portway_store::{ErrorKind, Others, Store as _, UpgradePlan, Upgraded, Work};
 use portway_store_postgres::{
     OpenError, PostgresSettings, PostgresStore, check_upgrade, migrations, upgrade,
 };
@@ -217,4 +217,51 @@ async fn a_migration_may_take_longer_than_a_statement_does_otherwise() {
     let both = async { tokio::join!(PostgresStore::open(settings), meanwhile) };
     let opened = timeout(PATIENCE, both).await.unwrap().0.unwrap();
     store(&opened, vec![message("three")]).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_engine_that_was_away_while_tables_were_changed_beyond_it_stores_nothing() {
+    let server = Server::of_system();
+    let opened = server.open().await;
+    store(&opened, vec![message("before")]).await.unwrap();
+    server
+        .sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'portway%'");
+    // As a newer program does while nobody is there. It is about to end when the engine comes back.
+    let mut newer = Holder::new(
+        &server,
+        "LOCK TABLE schema_migrations IN ACCESS EXCLUSIVE MODE;
+        INSERT INTO schema_migrations (number, name, digest) VALUES (999, '0999_from_tomorrow', '')",
+    );
+    let ended = async {
+        waits(&server, "wait_event_type = 'Lock'").await;
+        newer.commit();
+    };
+    let both = async { tokio::join!(store(&opened, vec![message("after")]), ended) };
+    let refused = timeout(PATIENCE, both).await.unwrap().0.unwrap_err();
+    assert!(
+        refused.kind() == ErrorKind::Fatal && refused.to_string().contains("0999_from_tomorrow"),
+        "{refused}"
+    );
+    assert_eq!(server.sql("SELECT count(*) FROM messages"), "1");
+}
+
+#[tokio::test]
+async fn an_engine_that_comes_while_tables_are_about_to_be_changed_beyond_it_is_seen() {
+    let server = filled().await;
+    make_older(&server, 11);
+    let mut report = Holder::new(&server, "SELECT count(*) FROM schema_migrations");
+    let settings = PostgresSettings { engine: "two".into(), ..server.settings() };
+    let meanwhile = async {
+        waits(&server, "wait_event_type = 'Lock' AND query LIKE '%schema_migrations%'").await;
+        // A program that knows the tenth only had looked at the tables before.
+        let name = "SELECT pg_advisory_lock(hashtextextended(current_schema() || ': engine one', 0))";
+        let older = Holder::new(&server, name);
+        report.let_go();
+        older
+    };
+    let both = async { tokio::join!(PostgresStore::open(settings), meanwhile) };
+    let (opened, _older) = timeout(PATIENCE, both).await.unwrap();
+    let refused = opened.err().unwrap();
+    assert!(matches!(&refused, OpenError::Busy { engines, .. } if engines == &["one"]), "{refused:?}");
+    assert_eq!(server.sql("SELECT max(number) FROM schema_migrations"), "10");
 }
