@@ -35,18 +35,19 @@ const RELAXED: &str = "BEGIN; SET LOCAL synchronous_commit = off;
 const ALONE: &str =
     "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ': retention', 0))";
 
-/// Begins a transaction that writes. The lock comes first of all, and is one of memory only.
+/// Begins a transaction that writes. The lock comes first of all, and is one of memory only. Where it was waited for
+/// in vain, the transaction that was begun for it is ended: nobody else knows of it.
 pub(crate) async fn begin(session: &mut Session, what: &'static str, turn: Turn) -> Result<(), Failed> {
-    session
-        .script(
-            what,
-            match turn {
-                Turn::Beside(Durability::Strict) => STRICT,
-                Turn::Beside(Durability::Relaxed) => RELAXED,
-                Turn::Alone => ALONE,
-            },
-        )
-        .await
+    let begin = match turn {
+        Turn::Beside(Durability::Strict) => STRICT,
+        Turn::Beside(Durability::Relaxed) => RELAXED,
+        Turn::Alone => ALONE,
+    };
+    let begun = session.script(what, begin).await;
+    if begun.is_err() {
+        session.roll_back().await;
+    }
+    begun
 }
 
 /// A batch while it is written.

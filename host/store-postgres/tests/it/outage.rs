@@ -302,6 +302,21 @@ async fn a_statement_that_takes_too_long_is_ended() {
     assert_eq!(waiting(&opened).await.len(), 2);
 }
 
+#[tokio::test]
+async fn a_turn_that_was_waited_for_too_long_is_no_end_of_storing() {
+    let server = Server::of_system();
+    let settings = PostgresSettings { statement_max: Duration::from_secs(1), ..server.new_settings() };
+    let opened = PostgresStore::open(settings).await.unwrap();
+    register(&opened).await;
+    // As another engine that is alone, and for long.
+    let alone = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ': retention', 0))";
+    let mut holder = Holder::new(&server, alone);
+    assert_eq!(kind(store(&opened, vec![message("waited")]).await), ErrorKind::Unavailable);
+    holder.let_go();
+    store(&opened, vec![message("after")]).await.unwrap();
+    assert_eq!(waiting(&opened).await.len(), 1);
+}
+
 /// Somebody who holds a lock until told otherwise, in a transaction of the server's own client.
 pub(crate) struct Holder {
     client: std::process::Child,
