@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use portway_model::{DestinationId, Timestamp};
-use portway_store::{DestinationAction, DestinationActionKind, DestinationActionView, Pause};
+use portway_model::{DestinationId, GroupId, Timestamp};
+use portway_store::{
+    DestinationAction, DestinationActionKind, DestinationActionView, ErrorKind, Pause, StoreError,
+};
 
 use crate::error::Failed;
 use crate::number::{self, small, stored, text};
@@ -52,6 +54,35 @@ pub(crate) async fn act(
         }
     }
     Ok(())
+}
+
+const GROUPS: &str = "SELECT DISTINCT interface_id FROM destinations WHERE id = ANY ($1)";
+
+/// The groups of destinations that are acted on: their interfaces, as long as each is a group. Their owners are held like those of messages: a claim waits, and then
+/// reads what is paused.
+pub(crate) async fn groups(
+    session: &mut Session,
+    actions: &[DestinationAction],
+) -> Result<BTreeSet<i32>, Failed> {
+    if actions.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let destinations: Vec<i32> = actions.iter().map(|action| small(action.destination.0)).collect();
+    let groups = sqlx::query(GROUPS).bind(destinations);
+    let groups = session.read("read whose destinations are acted on", groups, |row| value(row, 0));
+    Ok(groups.await?.into_iter().collect())
+}
+
+/// Refuses what is done to destinations of another engine. It would be told that something was stored, and not that it
+/// is to stop.
+pub(crate) fn check_owned(
+    acted_on: &BTreeSet<i32>,
+    mut of_others: impl Iterator<Item = GroupId>,
+) -> Result<(), StoreError> {
+    match of_others.any(|group| acted_on.contains(&small(group.0))) {
+        true => Err(StoreError::new(ErrorKind::Refused, "another engine runs this destination by now")),
+        false => Ok(()),
+    }
 }
 
 const LIST: &str = "SELECT at, action, author, reason FROM destination_actions

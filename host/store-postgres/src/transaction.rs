@@ -125,6 +125,8 @@ impl Writing<'_> {
     ) -> Result<Vec<(GroupId, i64)>, Failed> {
         let mut groups: BTreeSet<i32> = batch.new_messages().map(|message| small(message.group.0)).collect();
         groups.extend(action::groups(self.session, &batch.actions).await?);
+        let acted_on = destination::groups(self.session, &batch.destination_actions).await?;
+        groups.extend(&acted_on);
         let trace = sqlx::query(TRACE)
             .bind(self.engine)
             .bind(batch.mark.cast_signed())
@@ -135,7 +137,9 @@ impl Writing<'_> {
             Ok((GroupId(number::read_u32(value(row, 0)?)?), value::<i64>(row, 1)?))
         });
         // Those of others, which were told, come below zero.
-        Ok(told.await?.into_iter().filter(|(_, strangers)| *strangers > 0).collect())
+        let (own, of_others): (Vec<_>, Vec<_>) = told.await?.into_iter().partition(|(_, count)| *count > 0);
+        destination::check_owned(&acted_on, of_others.iter().map(|(group, _)| *group))?;
+        Ok(own)
     }
 
     /// Tells which results counted.

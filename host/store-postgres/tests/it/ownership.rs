@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use portway_model::{Answer, AttemptNo, Epoch, Failure, GroupId, MessageId, Timestamp};
+use portway_model::{Answer, AttemptNo, DestinationId, Epoch, Failure, GroupId, MessageId, Timestamp};
 use portway_store::{
-    Claimed, DeliveryResult, Durability, News, ResultOutcome, Settled, Store as _, WriteBatch,
+    Claimed, DeliveryResult, DestinationAction, DestinationActionKind, Durability, ErrorKind, News,
+    ResultOutcome, Settled, Store as _, WriteBatch,
 };
 use portway_store_postgres::{PostgresSettings, PostgresStore};
 use tokio::time::timeout;
@@ -171,6 +172,43 @@ async fn who_gives_back_what_it_lost_unnoticed_takes_nothing_from_the_next_of_it
     let results = vec![retry(1, epoch)];
     let outcome = next.write(WriteBatch { results, ..batch(Durability::Strict) }).await.unwrap();
     assert_eq!(outcome.results, [ResultOutcome::Applied(vec![])]);
+}
+
+fn pause() -> WriteBatch {
+    let pause = DestinationAction {
+        destination: DestinationId(1),
+        kind: DestinationActionKind::Pause,
+        author: "ann".into(),
+        reason: "the peer is rebuilt".into(),
+    };
+    WriteBatch { destination_actions: vec![pause], ..batch(Durability::Strict) }
+}
+
+#[tokio::test]
+async fn a_pause_is_known_to_the_next_owner_or_refused() {
+    let server = Server::of_system();
+    let (one, two) = two(&server).await;
+    own(&one, &[1]).await;
+    store(&one, vec![message("a")]).await.unwrap();
+    // The last that a transaction changes.
+    let mark = "SELECT mark FROM last_write WHERE engine = 'one' FOR UPDATE";
+    let mut holder = crate::outage::Holder::new(&server, mark);
+    let pausing = Arc::clone(&one);
+    let pausing = tokio::spawn(async move { pausing.write(pause()).await });
+    blocked(&server, 1, || pausing.is_finished()).await;
+    end_lock(&server, "one");
+    assert_eq!(news(&one).await, News::Lost);
+    let claimed = two.claim(&[GroupId(1)], NOW).await;
+    assert!(claimed.is_err(), "{claimed:?}: it waited, and gave up in time");
+    holder.let_go();
+    pausing.await.unwrap().unwrap();
+    let tenure = take_over(&two, &[GroupId(1)]).await;
+    assert_eq!(tenure.pauses.iter().map(|(destination, _)| destination.0).collect::<Vec<_>>(), [1]);
+    // By now the other owns it, and nobody would tell it.
+    let refused = one.write(pause()).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
+    assert_eq!(two.list_destination_actions(DestinationId(1)).await.unwrap().len(), 1);
+    two.write(pause()).await.unwrap();
 }
 
 #[tokio::test]
