@@ -58,8 +58,8 @@ pub(crate) async fn act(
 
 const GROUPS: &str = "SELECT DISTINCT interface_id FROM destinations WHERE id = ANY ($1)";
 
-/// The groups of destinations that are acted on: their interfaces, as long as each is a group. Their owners are held like those of messages: a claim waits, and then
-/// reads what is paused.
+/// The groups of destinations that are acted on: their interfaces, as long as each is a group. Their owners are held
+/// like those of messages: a claim waits, and then reads what is paused.
 pub(crate) async fn groups(
     session: &mut Session,
     actions: &[DestinationAction],
