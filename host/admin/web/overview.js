@@ -60,6 +60,7 @@ export class Overview {
       ["Running for", ago(engine.started_at, now)],
       ["Disk free", bytes(engine.free_bytes)],
     ] : [];
+    if (engine?.notes?.length) facts.push(["Of the store", engine.notes.join("; ")]);
     const make = ([name]) => el("div", {}, el("dt", {}, name), el("dd"));
     reconcile(this.summary, facts, ([name]) => name, make, (node, [, value]) => setText(node.lastChild, value));
   }

@@ -25,13 +25,10 @@ export function stuck(live, now = Date.now()) {
 }
 
 function ofStore(engine, now) {
-  const found = (engine?.notes ?? []).map((text) => ({ key: `note ${text}`, grave: false, text }));
   const away = engine?.away;
-  if (away) {
-    const told = away.read_at ? `what waits is as it was ${ago(away.read_at, now)} ago` : "what waits is not known";
-    found.push({ key: "store", grave: true, text: `The store cannot be read: ${away.why.text}; ${told}` });
-  }
-  return found;
+  if (!away) return [];
+  const told = away.read_at ? `what waits is as it was ${ago(away.read_at, now)} ago` : "what waits is not known";
+  return [{ key: "store", grave: true, text: `The store cannot be read: ${away.why.text}; ${told}` }];
 }
 
 function ofSource(one) {

@@ -24,6 +24,7 @@ use account::Account;
 
 /// How long everything goes on.
 const LASTS: Duration = Duration::from_secs(22);
+/// And this long at most, where what is to grow old has not by then.
 const LASTS_MAX: Duration = Duration::from_secs(120);
 /// No period goes while a change of how long messages are kept runs: between two there is so much time.
 const UNCHANGED: Duration = Duration::from_secs(9);

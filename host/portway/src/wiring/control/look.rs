@@ -2,7 +2,7 @@
 //! away. That is when an operator looks.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use portway_admin::views::{self, Time};
@@ -14,8 +14,9 @@ use portway_store::{EngineView, QueueView, StoreError};
 use super::super::clock::SystemClock;
 use super::{EngineControl, chain};
 
-/// A store that takes longer is away for this look.
-const LOOK_MAX: Duration = Duration::from_secs(2);
+/// A store that takes longer is away for this look: it counts a long queue, and whoever collects `/metrics` gives up
+/// after ten seconds, as a rule.
+const LOOK_MAX: Duration = Duration::from_secs(8);
 
 /// What a look showed.
 #[derive(Default)]
@@ -52,7 +53,7 @@ impl EngineControl {
         Ok(Seen { queues: queues.into_iter().map(|queue| (queue.destination, queue)).collect(), engines })
     }
 
-    fn last_look(&self) -> std::sync::MutexGuard<'_, Option<(Time, Arc<Seen>)>> {
+    fn last_look(&self) -> MutexGuard<'_, Option<(Time, Arc<Seen>)>> {
         self.last_look.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
