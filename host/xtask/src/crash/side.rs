@@ -68,8 +68,22 @@ impl Side {
     pub(super) fn wait_drained(&self, engine: &mut Kept) -> Result<()> {
         self.wait(engine, &format!("{} has not delivered everything", self.name), |status| {
             let destinations = destinations(status);
-            !destinations.is_empty() && destinations.iter().all(|destination| destination["waiting"] == 0)
-        })
+            // While the store is away what waits is told as it was.
+            let is_known = status["store"]["away"].is_null() && !destinations.is_empty();
+            is_known && destinations.iter().all(|destination| destination["waiting"] == 0)
+        })?;
+        self.tell_quarantined()
+    }
+
+    /// Shows what waits for a person: it is not lost, and never arrives.
+    fn tell_quarantined(&self) -> Result<()> {
+        let status = self.status().unwrap_or_default();
+        for destination in destinations(&status).iter().filter(|one| one["quarantined"] != 0) {
+            println!("{}: {} quarantined", destination["name"], destination["quarantined"]);
+            let list = ["message", "list", "--status", "quarantined"];
+            self.command().args(list).stdout(Stdio::inherit()).status()?;
+        }
+        Ok(())
     }
 
     /// Waits until every destination has delivered more than it had.

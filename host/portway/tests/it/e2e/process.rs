@@ -184,8 +184,10 @@ impl Engine {
         is_so: impl Fn(&views::Destination) -> bool,
     ) -> views::Destination {
         self.until_status(&format!("{interface} → {name}: {what}"), |status| {
+            // While the store is away what waits is told as it was.
+            let is_known = status.store.away.is_none();
             let found = find(status, interface, name);
-            is_so(found).then(|| found.clone())
+            (is_known && is_so(found)).then(|| found.clone())
         })
         .await
     }
