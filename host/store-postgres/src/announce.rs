@@ -21,25 +21,19 @@ fn change(table: &str) -> String {
 }
 
 /// Makes every session plan anew, in transactions of its own: plans that are made in the meantime are made with
-/// what was committed before.
-pub(crate) async fn announce(session: &mut Session) -> Result<(), Failed> {
+/// what was committed before. Answers whether it did: others may have a lock, and housekeeping does it once more.
+pub(crate) async fn announce(session: &mut Session) -> Result<bool, Failed> {
     for table in TABLES {
         let announced = announce_one(session, table).await;
         if announced.is_err() {
             session.roll_back().await;
         }
-        announced?;
+        match announced {
+            Err(failed) if failed.is_locked_out() || failed.is_contended() => return Ok(false),
+            announced => announced?,
+        }
     }
-    Ok(())
-}
-
-/// The same for whoever just made some and goes on with them: somebody in the way does not stop it, and housekeeping
-/// announces them once more.
-pub(crate) async fn announce_made(session: &mut Session) -> Result<(), Failed> {
-    match announce(session).await {
-        Err(failed) if failed.is_locked_out() || failed.is_contended() => Ok(()),
-        announced => announced,
-    }
+    Ok(true)
 }
 
 async fn announce_one(session: &mut Session, table: &str) -> Result<(), Failed> {

@@ -87,14 +87,10 @@ impl Housekeeping {
     /// Once more, some time after they were made: then no plan is being made any more that was begun before.
     async fn announce(&self, session: &mut Session) -> Result<(), Failed> {
         let announced = announce(session).await;
-        if announced.is_err() {
+        if !matches!(announced, Ok(true)) {
             self.set_fresh();
         }
-        match announced {
-            // Somebody has a lock.
-            Err(failed) if failed.is_locked_out() || failed.is_contended() => Ok(()),
-            announced => announced,
-        }
+        announced.map(drop)
     }
 
     async fn begin_day(&self, session: &mut Session, days: &Days, today: i32) -> Result<(), Failed> {

@@ -12,7 +12,7 @@ use portway_store::StoreError;
 use sqlx::AssertSqlSafe;
 use time::Date;
 
-use crate::announce::announce_made;
+use crate::announce::announce;
 use crate::error::{Failed, damaged};
 use crate::number::{HELD, TIERS};
 use crate::query::{Session, value};
@@ -104,7 +104,7 @@ pub(crate) async fn make_ahead(
         result?;
     }
     if made {
-        announce_made(session).await?;
+        announce(session).await?;
     }
     Ok(made)
 }
@@ -157,7 +157,7 @@ pub(crate) async fn make_for(
             made?;
         }
     }
-    announce_made(session).await
+    announce(session).await.map(drop)
 }
 
 /// Of two engines that make the same, the second finds it made.

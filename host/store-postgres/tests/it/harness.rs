@@ -92,6 +92,15 @@ impl Server {
     }
 }
 
+/// Until so many sessions of engines wait for a lock, or something else has come about.
+pub(crate) async fn blocked(server: &Server, count: u32, or: impl Fn() -> bool) {
+    let blocked = "SELECT count(*) FROM pg_stat_activity
+        WHERE application_name LIKE 'portway%' AND wait_event_type = 'Lock'";
+    while !or() && server.sql(blocked) != count.to_string() {
+        tokio::task::yield_now().await;
+    }
+}
+
 #[async_trait]
 impl Harness for Server {
     async fn open(&self) -> Arc<dyn Store> {

@@ -10,7 +10,7 @@ use portway_store::{
 };
 use portway_store_postgres::PostgresStore;
 
-use crate::harness::{NOW, Server, batch, message, own, register, sent, store};
+use crate::harness::{NOW, Server, batch, blocked, message, own, register, sent, store};
 use crate::outage::Holder;
 
 async fn waiting(store: &PostgresStore) -> Vec<u64> {
@@ -171,15 +171,6 @@ async fn a_floor_does_not_rise_beyond_what_is_just_coming_back() {
     raising.await.unwrap().unwrap();
     assert_eq!(waiting(&opened).await.first(), Some(&7));
     assert_eq!(opened.lane_heads(DestinationId(1)).await.unwrap()[0].message, MessageId(7));
-}
-
-/// Until so many sessions of engines wait for a lock, or something else has come about.
-pub(crate) async fn blocked(server: &Server, count: u32, or: impl Fn() -> bool) {
-    let blocked = "SELECT count(*) FROM pg_stat_activity
-        WHERE application_name LIKE 'portway%' AND wait_event_type = 'Lock'";
-    while !or() && server.sql(blocked) != count.to_string() {
-        tokio::task::yield_now().await;
-    }
 }
 
 /// Another engine draws the next number and takes its time.

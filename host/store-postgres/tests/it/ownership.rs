@@ -12,8 +12,7 @@ use portway_store_postgres::{PostgresSettings, PostgresStore};
 use tokio::time::timeout;
 
 use crate::engines::engine;
-use crate::harness::{NOW, Server, batch, message, own, register, sent, store};
-use crate::housekeeping::blocked;
+use crate::harness::{NOW, Server, batch, blocked, message, own, register, sent, store};
 
 /// Longer than anything here may take.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -12,8 +12,7 @@ use portway_store::{
 };
 use portway_store_postgres::{PostgresSettings, PostgresStore};
 
-use crate::harness::{NOW, Server, batch, message, own, sent, store};
-use crate::housekeeping::blocked;
+use crate::harness::{NOW, Server, batch, blocked, message, own, sent, store};
 use crate::outage::Holder;
 
 /// Everything that was stored is older than any window by then.

@@ -74,7 +74,8 @@ impl Account {
         check_waiting(world, &entries).await;
         // The status of a message is what its deliveries say.
         let wrong = "SELECT coalesce(string_agg(m.id || ' is ' || m.status || ' in ' || m.tier || '/' || m.day || ': '
-                || (SELECT string_agg(d::text, ' ') FROM deliveries d WHERE d.message_id = m.id), '; '), '')
+                || coalesce((SELECT string_agg(d::text, ' ') FROM deliveries d WHERE d.message_id = m.id), 'none'),
+                '; '), '')
             FROM messages m WHERE m.status <> 3 AND m.status <> CASE
             WHEN EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = m.id AND d.state = 0) THEN 0
             WHEN EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = m.id AND d.state = 3) THEN 2 ELSE 1 END";
