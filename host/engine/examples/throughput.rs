@@ -215,6 +215,10 @@ impl Store for Counting {
         Ok(Vec::new())
     }
 
+    async fn list_suspects(&self, _destination: DestinationId) -> Result<Vec<MessageId>, StoreError> {
+        Ok(Vec::new())
+    }
+
     async fn read_lane(
         &self,
         _destination: DestinationId,

@@ -200,6 +200,7 @@ pub enum Read {
     Work,
     LaneHeads(DestinationId),
     HeldHeads(DestinationId),
+    Suspects(DestinationId),
     Lane { destination: DestinationId, lane: Lane, after: MessageId, limit: u32 },
     Due { destination: DestinationId, until: Timestamp, limit: u32 },
     NextDue { destination: DestinationId, after: Timestamp },
@@ -212,6 +213,7 @@ pub enum ReadAnswer {
     Work(Vec<DestinationId>),
     LaneHeads(Vec<LaneHead>),
     HeldHeads(Vec<LaneHead>),
+    Suspects(Vec<MessageId>),
     Lane(Vec<Pending>),
     Due(Vec<Pending>),
     NextDue(Option<Timestamp>),
@@ -225,6 +227,7 @@ impl Read {
             Read::Work => ReadAnswer::Work(store.destinations_with_work().await?),
             Read::LaneHeads(destination) => ReadAnswer::LaneHeads(store.lane_heads(*destination).await?),
             Read::HeldHeads(destination) => ReadAnswer::HeldHeads(store.held_heads(*destination).await?),
+            Read::Suspects(destination) => ReadAnswer::Suspects(store.list_suspects(*destination).await?),
             Read::Lane { destination, lane, after, limit } => {
                 ReadAnswer::Lane(store.read_lane(*destination, *lane, *after, *limit).await?)
             }

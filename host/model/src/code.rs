@@ -323,7 +323,7 @@ codes! {
     RUNAWAY = "runaway";
     /// A report on a run breaks the rules, or nothing was tried.
     BAD_REPORT = "bad-report";
-    /// A delivery that was to be tried by itself was not.
+    /// A delivery that was recorded as about to be tried was not.
     NOT_TRIED = "not-tried";
     /// The project has no such destination.
     UNKNOWN_DESTINATION = "unknown-destination";

@@ -37,6 +37,10 @@ struct Owning {
     clean: bool,
     process: String,
     is_alive: bool,
+    /// Of its tenure.
+    unclean: bool,
+    /// One before it may have been sending when it was displaced, and may still.
+    overlapped: bool,
 }
 
 const ONE_AT_A_TIME: &str =
@@ -48,7 +52,8 @@ const OWNERS: &str = "WITH locks AS MATERIALIZED (
     alive AS MATERIALIZED (
         SELECT engine FROM engines WHERE EXISTS (SELECT 1 FROM locks WHERE key = lock_key))
     SELECT group_id, engine, epoch, since, clean, process,
-        EXISTS (SELECT 1 FROM alive a WHERE a.engine = o.engine)
+        EXISTS (SELECT 1 FROM alive a WHERE a.engine = o.engine), unclean,
+        coalesce(abs(extract(epoch FROM clock_timestamp() - overlapped_at)::float8) < $2, false)
     FROM owners o WHERE group_id = ANY ($1) ORDER BY group_id";
 const LAST_EPOCH: &str = "SELECT greatest((SELECT coalesce(max(epoch), 0) FROM owners),
     (SELECT coalesce(max(epoch), 0) FROM engines))";
@@ -58,12 +63,19 @@ const END_TENURES: &str = "UPDATE engines SET owns = false WHERE engine = ANY ($
 const BEGIN_TENURE: &str = "UPDATE engines SET owns = true, epoch = $2 WHERE engine = $1";
 const HOLD_OWNERS: &str = "SELECT count(*) FROM
     (SELECT 1 FROM owners WHERE group_id = ANY ($1) ORDER BY group_id FOR UPDATE) AS held";
-const OWN: &str = "INSERT INTO owners (group_id, engine, epoch, since, clean, process, strangers)
-    SELECT g.id, $2, $3, $4, false, $5, 0 FROM unnest($1::int4[]) AS g (id) ORDER BY g.id
-    ON CONFLICT (group_id) DO UPDATE SET engine = excluded.engine, epoch = excluded.epoch,
-        since = CASE WHEN owners.engine = excluded.engine AND owners.epoch = excluded.epoch
-            AND NOT owners.clean THEN owners.since ELSE excluded.since END,
-        clean = false, process = excluded.process
+/// What is claimed again in its own tenure stays as it was when that began.
+const OWN: &str = "INSERT INTO owners
+        (group_id, engine, epoch, since, clean, process, strangers, unclean, overlapped_at)
+    SELECT g.id, $2, $3, $4, false, $5, 0, $6, CASE WHEN $7 THEN clock_timestamp() END
+        FROM unnest($1::int4[]) AS g (id) ORDER BY g.id
+    ON CONFLICT (group_id) DO UPDATE SET (engine, epoch, process, clean, since, unclean, overlapped_at) = (
+        SELECT excluded.engine, excluded.epoch, excluded.process, false,
+            CASE WHEN stays THEN owners.since ELSE excluded.since END,
+            CASE WHEN stays THEN owners.unclean ELSE excluded.unclean END,
+            CASE WHEN stays OR NOT (owners.clean OR $7) THEN owners.overlapped_at
+                ELSE excluded.overlapped_at END
+        FROM (SELECT owners.engine = excluded.engine AND owners.epoch = excluded.epoch AND NOT owners.clean)
+            AS own (stays))
     RETURNING group_id, strangers";
 
 /// Claims in a transaction of its own, on the session that has the engine's lock: if the lock is gone, so is
@@ -95,8 +107,10 @@ pub(crate) async fn claim(
     };
     let is_own = |owning: &&Owning| owning.engine == claim.engine && owning.epoch == epoch;
     let left: Vec<&Owning> = before.iter().filter(|owning| !owning.clean && !is_own(owning)).collect();
-    let unclean = left.iter().any(|owning| may_have_ended(owning, claim));
-    let overlaps = left.iter().any(|owning| may_run(owning, claim));
+    // What came before an owner that ended no better is not over with it.
+    let unclean = left.iter().any(|owning| may_have_ended(owning, claim) || owning.unclean);
+    let displaces = left.iter().any(|owning| may_run(owning, claim));
+    let overlaps = displaces || left.iter().any(|owning| owning.overlapped);
     let former: BTreeSet<&str> = left.iter().map(|owning| owning.engine.as_str()).collect();
     begin_tenure(session, claim.engine, epoch, former).await?;
     session.execute(what, sqlx::query(HOLD_OWNERS).bind(&ids)).await?;
@@ -105,7 +119,9 @@ pub(crate) async fn claim(
         .bind(claim.engine)
         .bind(stored(epoch.0))
         .bind(stored(claim.now.0))
-        .bind(claim.process.map(Process::text).unwrap_or_default());
+        .bind(claim.process.map(Process::text).unwrap_or_default())
+        .bind(unclean)
+        .bind(displaces);
     let counts = session.read(what, own, count).await?;
     let pauses = destination::pauses(session).await?;
     session.commit(what).await?;
@@ -113,7 +129,8 @@ pub(crate) async fn claim(
 }
 
 async fn owners(session: &mut Session, groups: &[i32]) -> Result<Vec<Owning>, Failed> {
-    let owners = session.read("read who owns groups", sqlx::query(OWNERS).bind(groups), |row| {
+    let statement = sqlx::query(OWNERS).bind(groups).bind(Tenure::OVERLAP_MAX.as_secs_f64());
+    let owners = session.read("read who owns groups", statement, |row| {
         Ok(Owning {
             group: GroupId(number::read_u32(value(row, 0)?)?),
             engine: value(row, 1)?,
@@ -122,6 +139,8 @@ async fn owners(session: &mut Session, groups: &[i32]) -> Result<Vec<Owning>, Fa
             clean: value(row, 4)?,
             process: value(row, 5)?,
             is_alive: value(row, 6)?,
+            unclean: value(row, 7)?,
+            overlapped: value(row, 8)?,
         })
     });
     owners.await

@@ -23,7 +23,7 @@ use crate::readers::read;
 use crate::settings::PostgresSettings;
 use crate::tenure::Tenures;
 use crate::writer::{Shared, Writer};
-use crate::{cursor, delivery, destination, output, owner, retention, state, view};
+use crate::{cursor, delivery, destination, output, owner, retention, state, suspect, view};
 
 /// A store in a PostgreSQL database.
 pub struct PostgresStore {
@@ -123,6 +123,10 @@ impl Store for PostgresStore {
 
     async fn held_heads(&self, destination: DestinationId) -> Result<Vec<LaneHead>, StoreError> {
         read!(self.shared.readers, delivery::held_heads, destination)
+    }
+
+    async fn list_suspects(&self, destination: DestinationId) -> Result<Vec<MessageId>, StoreError> {
+        read!(self.shared.readers, suspect::list, destination)
     }
 
     async fn read_lane(

@@ -1,11 +1,12 @@
-//! Deliveries that may have killed the process: how often each was tried by itself.
+//! Deliveries that may have killed the process: how often each was recorded before it was tried.
 
 use std::collections::BTreeMap;
 
+use portway_model::{DestinationId, MessageId};
 use portway_store::Suspect;
 
 use crate::error::Failed;
-use crate::number::{small, stored};
+use crate::number::{message, small, stored};
 use crate::query::{Session, value};
 
 const COUNT: &str = "INSERT INTO suspects (message_id, destination_id, tries)
@@ -45,6 +46,17 @@ pub(crate) async fn count(session: &mut Session, suspects: &[Suspect]) -> Result
             u32::try_from(*count).unwrap_or(u32::MAX)
         })
         .collect())
+}
+
+const LIST: &str = "SELECT message_id FROM suspects WHERE destination_id = $1 ORDER BY message_id";
+
+/// Those of a destination.
+pub(crate) async fn list(
+    session: &mut Session,
+    destination: DestinationId,
+) -> Result<Vec<MessageId>, Failed> {
+    let statement = sqlx::query(LIST).bind(small(destination.0));
+    session.read("list suspects", statement, |row| message(value(row, 0)?)).await
 }
 
 pub(crate) const FORGET: &str = "DELETE FROM suspects s

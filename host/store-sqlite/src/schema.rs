@@ -20,7 +20,7 @@ macro_rules! migrations {
 
 /// Migrations in order; the number of those applied stands in SQLite's `user_version`.
 /// Each is safe to apply twice, and none is changed after a release.
-pub(crate) const MIGRATIONS: [Migration; 13] = migrations![
+pub(crate) const MIGRATIONS: [Migration; 14] = migrations![
     "0001_create_store"
     "0002_create_destination_actions"
     "0003_create_action_requests"
@@ -34,6 +34,7 @@ pub(crate) const MIGRATIONS: [Migration; 13] = migrations![
     "0011_create_engines"
     "0012_note_seen_engines"
     "0013_note_server"
+    "0014_note_takeovers"
 ];
 
 /// The version this binary knows.

@@ -22,7 +22,7 @@ use crate::open::{self, OpenError, SqliteSettings};
 use crate::readers::Readers;
 use crate::thread::{WriterThreads, start_apart};
 use crate::writer::Writer;
-use crate::{backup, cursor, delivery, destination, output, owner, retention, state, view};
+use crate::{backup, cursor, delivery, destination, output, owner, retention, state, suspect, view};
 
 /// A store in one SQLite file, for one engine.
 pub struct SqliteStore {
@@ -154,6 +154,10 @@ impl Store for SqliteStore {
 
     async fn held_heads(&self, destination: DestinationId) -> Result<Vec<LaneHead>, StoreError> {
         self.readers.read(move |reader| delivery::held_heads(reader, destination)).await
+    }
+
+    async fn list_suspects(&self, destination: DestinationId) -> Result<Vec<MessageId>, StoreError> {
+        self.readers.read(move |reader| suspect::list(reader, destination)).await
     }
 
     async fn read_lane(

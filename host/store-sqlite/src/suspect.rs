@@ -1,11 +1,12 @@
-//! Deliveries that may have killed the process: how often each was tried by itself.
+//! Deliveries that may have killed the process: how often each was recorded before it was tried.
 
+use portway_model::{DestinationId, MessageId};
 use portway_store::{DeliveryResult, StoreError, Suspect};
 use rusqlite::{Connection, params};
 
 use crate::error::failed;
-use crate::number::{read_u32, stored};
-use crate::query::{int, row};
+use crate::number::{message, read_u32, stored};
+use crate::query::{int, row, rows};
 
 const COUNT: &str = "INSERT INTO suspects (message_id, destination_id, tries) VALUES (?, ?, 1)
     ON CONFLICT DO UPDATE SET tries = min(tries + 1, 4294967295) RETURNING tries";
@@ -35,6 +36,16 @@ pub(crate) fn forget<'a>(
         forget.execute(params![stored(result.message.0), result.destination.0]).map_err(error)?;
     }
     Ok(())
+}
+
+const LIST: &str = "SELECT message_id FROM suspects WHERE destination_id = ? ORDER BY message_id";
+
+/// Those of a destination.
+pub(crate) fn list(
+    connection: &Connection,
+    destination: DestinationId,
+) -> Result<Vec<MessageId>, StoreError> {
+    rows(connection, "list suspects", LIST, params![destination.0], |row| message(int(row, 0)?))
 }
 
 const ANY: &str = "SELECT EXISTS (SELECT 1 FROM suspects)";

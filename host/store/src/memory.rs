@@ -412,6 +412,10 @@ impl Store for MemoryStore {
         self.call(Call::HeldHeads, |inner| Ok(inner.live.held_heads(destination))).await
     }
 
+    async fn list_suspects(&self, destination: DestinationId) -> Result<Vec<MessageId>, StoreError> {
+        self.call(Call::ListSuspects, |inner| Ok(inner.live.list_suspects(destination))).await
+    }
+
     async fn read_lane(
         &self,
         destination: DestinationId,

@@ -22,12 +22,18 @@ pub struct Tenure {
     /// Goes with every result.
     pub epoch: Epoch,
     /// The owner before did not stop in order, and its process may have ended: what it had in hand is suspect.
-    /// An engine that lost its lock and lives is no such owner.
+    /// An engine that lost its lock and lives is no such owner, unless its own tenure was unclean.
     pub unclean: bool,
-    /// The owner before may not know yet that it is none any more: what it sends may still arrive.
+    /// An owner before may not know yet that it is none any more: what it sends may still arrive. Also one
+    /// before an owner that did not stop in order, within [`Tenure::OVERLAP_MAX`].
     pub overlaps: bool,
     /// Destinations that are paused, by number; also of those that it does not own.
     pub pauses: Vec<(DestinationId, Pause)>,
+}
+
+impl Tenure {
+    /// Nothing that was sent arrives after so long, whatever the clock of the store says.
+    pub const OVERLAP_MAX: Duration = Duration::from_secs(86_400);
 }
 
 /// Who owns a group.

@@ -112,6 +112,9 @@ pub trait Store: Send + Sync + 'static {
     /// The first quarantined delivery of each ordered lane of a destination, by lane.
     async fn held_heads(&self, destination: DestinationId) -> Result<Vec<LaneHead>, StoreError>;
 
+    /// What of a destination was recorded as suspect and has no result since, by message.
+    async fn list_suspects(&self, destination: DestinationId) -> Result<Vec<MessageId>, StoreError>;
+
     /// Pending deliveries of a lane after a message, by message; in [`Lane::APART`] only those
     /// without `due_at`.
     async fn read_lane(

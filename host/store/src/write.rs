@@ -262,7 +262,7 @@ pub struct WriteOutcome {
     pub messages: Vec<MessageOutcome>,
     pub results: Vec<ResultOutcome>,
     pub actions: Vec<ActionOutcome>,
-    /// How often each suspect was tried by itself, this time included.
+    /// How often each suspect was recorded, this time included.
     pub suspects: Vec<u32>,
     /// Groups of this engine in which others stored messages, before this transaction, of which it was
     /// not told yet. They come before what this transaction stored.

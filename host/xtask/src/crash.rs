@@ -22,8 +22,7 @@ use crate::project::Binary;
 pub const USAGE: &str =
     "crash [--store postgres --kill engine|database|both|takeover] --rounds N [--seed S] [--no-build]";
 
-/// For everything that is waited for. After an unclean end each lane begins one by one: many takeovers leave
-/// much to do.
+/// For everything that is waited for: a machine may be busy, and what many takeovers leave is much to do.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// An engine lives for so long in a round, at least and at most.
 const LIFE_MS: (u64, u64) = (150, 1_500);

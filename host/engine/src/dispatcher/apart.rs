@@ -46,7 +46,7 @@ pub(crate) struct Apart {
     last: Option<Origin>,
 }
 
-/// How many more run by themselves, each recorded before.
+/// How many more are recorded before they are tried.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Careful {
     pub fresh: u32,

@@ -4,7 +4,7 @@
 //! something; of the others the store alone knows. What is read is in `feed`, how runs begin in
 //! `pick`, how they end in `finish`, what operators do in `change`, held lanes in `held`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use portway_model::{Epoch, Lane, MessageId, OnQuarantine, Timestamp};
@@ -58,6 +58,8 @@ pub(crate) struct Destination {
     /// Lanes that had a backlog when the last process ended uncleanly, and how many of their first
     /// deliveries it may have had in hand.
     suspect: Option<Box<(LaneSet, u32)>>,
+    /// What was recorded before it was tried, by a process that ended since: each goes by itself.
+    pub(super) were_in_hand: BTreeSet<MessageId>,
     pub(super) hungry: VecDeque<Lane>,
     /// Reads of queues in hand.
     pub(super) reads: u32,
@@ -94,6 +96,7 @@ impl Destination {
             unread: LaneSet::default(),
             next_unread: 0,
             suspect: None,
+            were_in_hand: BTreeSet::new(),
             hungry: VecDeque::new(),
             reads: 0,
             feed_turn: 0,
@@ -149,6 +152,8 @@ impl Destination {
                 let unflushed_max = u32::try_from(ctx.layout.limits.unflushed_max).unwrap_or(u32::MAX);
                 self.apart.careful = Careful { fresh: unflushed_max, due: unflushed_max };
                 self.suspect = Some(Box::new((LaneSet::default(), unflushed_max)));
+                self.loading += 1;
+                desk.reader.ask(For::Suspects(self.place), Read::Suspects(destination));
             }
         }
         if self.holds() {
@@ -177,6 +182,13 @@ impl Destination {
                 None => self.unread.insert(head.lane),
             }
         }
+        self.review_all(desk, ctx);
+    }
+
+    /// What was recorded, and has no result.
+    pub fn on_suspects(&mut self, suspects: Vec<MessageId>, desk: &mut Desk, ctx: &mut Ctx<'_>) {
+        self.loading = self.loading.saturating_sub(1);
+        self.were_in_hand = suspects.into_iter().collect();
         self.review_all(desk, ctx);
     }
 

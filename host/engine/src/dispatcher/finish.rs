@@ -145,8 +145,8 @@ impl Destination {
             return;
         }
         let meaning = match meaning {
-            // It was recorded as tried by itself, and was not: that must be forgotten. Not if it ended
-            // a process by itself before: then the record stays, and it is not recorded again.
+            // It was recorded as about to be tried, and was not: that must be forgotten. Not if it was in
+            // hand at an end before: then the record stays, and it is not recorded again.
             Meaning::Untried if hint.recorded == 1 => {
                 let due_at = if no.is_ordered() { ctx.at.steady } else { self.apart.now(&ctx.at) };
                 let failure = Failure::new(code::NOT_TRIED, "the destination did not take it yet");

@@ -1,5 +1,6 @@
 //! One ordered lane: what runs next in it, and what it waits for.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use portway_model::{AttemptNo, MessageId, Timestamp};
@@ -28,8 +29,7 @@ pub(crate) struct LaneState {
     /// Of these, with state of plugins. It is stored before anything behind them is delivered: what
     /// comes next in the lane reads it.
     pub keeping: u32,
-    /// So many deliveries run by themselves, each recorded before: one of them may have ended
-    /// the last process.
+    /// So many deliveries are recorded before they are tried: one of them may have ended the last process.
     pub careful: u32,
     /// So many deliveries run by themselves after a fault.
     pub singly: u32,
@@ -141,17 +141,18 @@ impl LaneState {
     }
 
     /// Its next delivery is tried by itself.
-    pub fn runs_singly(&self) -> bool {
-        let was_recorded = self.stream.front().is_some_and(|head| head.recorded > 0);
-        self.careful > 0 || self.singly > 0 || was_recorded
+    pub fn runs_singly(&self, were_in_hand: &BTreeSet<MessageId>) -> bool {
+        let is_known = |head: &Hint| head.recorded > 0 || were_in_hand.contains(&head.message);
+        self.singly > 0 || self.stream.front().is_some_and(is_known)
     }
 
     /// How many deliveries of the queue a run may have: not what is held, nor what waits for its time.
-    pub fn runnable(&self, steady: Timestamp, count_max: usize) -> usize {
-        let count_max = if self.runs_singly() { 1 } else { count_max };
+    pub fn runnable(&self, steady: Timestamp, count_max: usize, were_in_hand: &BTreeSet<MessageId>) -> usize {
+        let count_max = if self.runs_singly(were_in_hand) { 1 } else { count_max };
         let may_go = |(index, hint): &(usize, &Hint)| {
             let is_due = hint.due_at.is_none_or(|due_at| due_at <= steady) && hint.recorded == 0;
-            (*index == 0 || is_due) && self.admits(hint.message)
+            let goes_along = is_due && !were_in_hand.contains(&hint.message);
+            (*index == 0 || goes_along) && self.admits(hint.message)
         };
         self.stream.iter().take(count_max).enumerate().take_while(may_go).count()
     }

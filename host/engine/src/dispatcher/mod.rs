@@ -361,6 +361,11 @@ impl Dispatcher {
                     destination.on_held_heads(id, heads, desk, ctx)
                 });
             }
+            (For::Suspects(place), _, ReadAnswer::Suspects(suspects)) => {
+                self.with(Some(place), ctx, |destination, desk, ctx| {
+                    destination.on_suspects(suspects, desk, ctx)
+                });
+            }
             (For::Lane(place, lane), Read::Lane { limit, .. }, ReadAnswer::Lane(rows)) => {
                 let page = Page { id, rows, limit };
                 self.with(Some(place), ctx, |destination, desk, ctx| {

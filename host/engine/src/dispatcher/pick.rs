@@ -29,7 +29,7 @@ pub(crate) struct RunState {
     pub origin: Origin,
     pub hints: Vec<Hint>,
     pub singly: bool,
-    /// It was recorded that this delivery is tried by itself.
+    /// It may have ended the last process: all of it is recorded before it is tried.
     pub suspected: bool,
     pub hold_on_quarantine: bool,
     pub guarantee: Guarantee,
@@ -148,13 +148,14 @@ impl Destination {
     }
 
     fn pick_lane(&mut self, no: Lane, id: RunId, desk: &mut Desk, ctx: &mut Ctx<'_>) -> Pick {
-        let count_max = self.count_max(ctx);
+        let (count_max, is_probing) = (self.count_max(ctx), self.standing.is_probing());
         let Some(lane) = self.lanes.get_mut(&no) else { return Pick::Nothing };
         if !lane.is_ready() {
             lane.listed = false;
             return Pick::Nothing;
         }
-        let count = lane.runnable(ctx.at.steady, count_max);
+        let count_max = careful(count_max, lane.careful, is_probing);
+        let count = lane.runnable(ctx.at.steady, count_max, &self.were_in_hand);
         let fit = fit(lane.stream.iter().take(count), &desk.budget);
         if fit.count == 0 {
             lane.listed = false;
@@ -163,7 +164,8 @@ impl Destination {
         let Some(loan) = desk.budget.borrow(fit.read_bytes, fit.count) else { return Pick::NoBytes };
         lane.listed = false;
         lane.run = Some(id);
-        let (suspected, singly) = (lane.careful > 0, lane.runs_singly());
+        let was_in_hand = lane.stream.front().is_some_and(|head| self.were_in_hand.contains(&head.message));
+        let (suspected, singly) = (lane.careful > 0 || was_in_hand, lane.runs_singly(&self.were_in_hand));
         let before = lane.stream.len();
         let hints = lane.stream.take(fit.count);
         desk.budget.count(before, lane.stream.len());
@@ -176,13 +178,16 @@ impl Destination {
             return Pick::Nothing;
         }
         let origin = self.apart.next_origin();
-        let suspected = *self.apart.careful(origin) > 0;
+        let careful_max = *self.apart.careful(origin);
+        let count_max = careful(self.count_max(ctx), careful_max, self.standing.is_probing());
         // What is recorded already is tried by itself, however many others came before it.
-        let was_recorded = self.apart.iter(origin).next().is_some_and(|hint| hint.recorded > 0);
-        let singly = suspected || was_recorded || self.apart.singly > 0;
-        let count_max = self.count_max(ctx);
+        let is_known = |hint: &Hint| hint.recorded > 0 || self.were_in_hand.contains(&hint.message);
+        let first = self.apart.iter(origin).next();
+        let suspected =
+            careful_max > 0 || first.is_some_and(|hint| self.were_in_hand.contains(&hint.message));
+        let singly = self.apart.singly > 0 || first.is_some_and(is_known);
         let others =
-            self.apart.iter(origin).take(count_max).skip(1).take_while(|hint| hint.recorded == 0).count();
+            self.apart.iter(origin).take(count_max).skip(1).take_while(|hint| !is_known(hint)).count();
         let count_max = if singly { 1 } else { count_max.min(1 + others) };
         let fit = fit(self.apart.iter(origin).take(count_max), &desk.budget);
         let Some(loan) = desk.budget.borrow(fit.read_bytes, fit.count) else { return Pick::NoBytes };
@@ -211,6 +216,16 @@ impl Destination {
             loan: taken.loan,
             began: ctx.at,
         }
+    }
+}
+
+/// How many of a queue may go together, whose first few may have ended the last process: those with no other,
+/// and one of them where it is not known whether the destination takes it.
+fn careful(count_max: usize, careful: u32, is_probing: bool) -> usize {
+    match careful {
+        0 => count_max,
+        _ if is_probing => count_max.min(1),
+        _ => count_max.min(careful as usize),
     }
 }
 
@@ -261,16 +276,13 @@ impl RunState {
     /// The first step, where it has to be recorded before it is tried: what is suspect, and all that
     /// may not be sent twice. A suspect that this process recorded already did not end it since.
     pub fn first_step(&mut self, records: &Records, ctx: &Ctx<'_>) -> Step {
-        let count = match self.guarantee {
-            Guarantee::AtMostOnce => self.hints.len(),
-            Guarantee::AtLeastOnce => usize::from(self.suspected),
-        };
-        if self.guarantee == Guarantee::AtLeastOnce {
-            for hint in self.hints.iter_mut().take(count).filter(|hint| hint.recorded == 0) {
+        let is_recorded = self.suspected || self.guarantee == Guarantee::AtMostOnce;
+        if is_recorded && self.guarantee == Guarantee::AtLeastOnce {
+            for hint in self.hints.iter_mut().filter(|hint| hint.recorded == 0) {
                 hint.recorded = records.count(self.destination, hint.message);
             }
         }
-        let unrecorded = self.hints.iter().take(count).filter(|hint| hint.recorded == 0);
+        let unrecorded = self.hints.iter().filter(|hint| is_recorded && hint.recorded == 0);
         let suspect = |hint: &Hint| Suspect { destination: self.destination, message: hint.message };
         let suspects: Vec<Suspect> = unrecorded.map(suspect).collect();
         self.unrecorded = suspects.len();

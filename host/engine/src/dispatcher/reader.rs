@@ -20,6 +20,7 @@ pub(crate) enum For {
     Start,
     LaneHeads(Place),
     HeldHeads(Place),
+    Suspects(Place),
     Lane(Place, Lane),
     Fresh(Place),
     Due(Place),
@@ -35,6 +36,7 @@ impl For {
             For::Start | For::Bodies(_) => None,
             For::LaneHeads(place)
             | For::HeldHeads(place)
+            | For::Suspects(place)
             | For::Lane(place, _)
             | For::Fresh(place)
             | For::Due(place)

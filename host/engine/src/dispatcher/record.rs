@@ -65,10 +65,16 @@ impl Dispatcher {
         if self.abandon_unwanted(id, ctx) {
             return;
         }
-        if let Some(run) = self.runs.get_mut(&id) {
-            let step = run.next_step(ctx);
-            self.take_step(id, step, ctx, out);
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        if run.hints.len() > 1 && run.hints.iter().any(|hint| hint.recorded > 1) {
+            // Others recorded it meanwhile: it goes by itself.
+            if let Some(run) = self.runs.remove(&id) {
+                self.abandon(run, Meaning::Untried, ctx);
+            }
+            return;
         }
+        let step = run.next_step(ctx);
+        self.take_step(id, step, ctx, out);
     }
 
     /// These runs are not recorded any more: their destinations end.

@@ -20,7 +20,7 @@ pub(crate) struct Hint {
     pub attempts: AttemptNo,
     pub body_bytes: u64,
     pub due_at: Option<Timestamp>,
-    /// How often it was recorded as tried by itself; 0: not by this process.
+    /// How often it was recorded as about to be tried; 0: not by this process.
     pub recorded: u32,
     /// An operator changed it while it was in hand: what comes of it does not count.
     pub is_void: bool,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use portway_engine::status::DestinationState;
 use portway_model::{DeliveryState, Guarantee, Order};
-use portway_store::{Action, ActionKind, DestinationActionKind, Store};
+use portway_store::{Action, ActionKind, DestinationActionKind, Store, Suspect, WriteBatch};
 
 use crate::house::{House, Plan};
 
@@ -39,6 +39,37 @@ async fn what_a_dead_process_left_is_delivered_by_the_next() {
     let arrived = house.receiver.arrived(house.destination(0));
     let first: usize = arrived[0].parse().unwrap();
     assert_eq!(arrived, numbers(first as u32..51), "in order, from the first that was not stored as sent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_unclean_end_a_backlog_goes_on_in_runs_and_what_was_recorded_by_itself() {
+    for order in [Order::Strict, Order::None] {
+        let plan = || Plan { orders: vec![order], ..Plan::default() };
+        let house = House::build(plan()).await;
+        house.order(0, DestinationActionKind::Pause).await;
+        let mut ids = Vec::new();
+        for n in 0..50 {
+            ids.push(house.store(&n.to_string(), "a").await);
+        }
+        // As a process does before it tries them, and ends.
+        let suspects =
+            [ids[0], ids[10]].map(|message| Suspect { destination: house.destination(0), message });
+        house
+            .store
+            .write(WriteBatch { mark: 1, suspects: suspects.into(), ..WriteBatch::default() })
+            .await
+            .unwrap();
+        let house = House::on(house.kill().await, plan()).await;
+        house.order(0, DestinationActionKind::Resume).await;
+        house.until(ids[49], 0, DeliveryState::Sent).await;
+        assert_eq!(house.receiver.arrived(house.destination(0)), numbers(0..50));
+        let runs = house.receiver.runs.lock().unwrap().clone();
+        let alone: Vec<&str> = runs.iter().filter(|run| run.len() == 1).map(|run| run[0].as_str()).collect();
+        assert_eq!(alone, ["0", "10"], "{order:?}: {runs:?}");
+        assert!(runs.len() <= 6, "{order:?}: the others go together: {runs:?}");
+        assert_eq!(house.store.list_suspects(house.destination(0)).await.unwrap(), []);
+        house.stop().await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -84,6 +84,8 @@ impl Plan {
 pub struct Receiver {
     /// Bodies that arrived, by destination.
     arrived: Mutex<BTreeMap<DestinationId, Vec<String>>>,
+    /// Bodies that were handed over together, of all destinations.
+    pub runs: Mutex<Vec<Vec<String>>>,
     done_once: Mutex<Vec<String>>,
     pub target: Mutex<Option<InterfaceId>>,
     is_mended: Mutex<bool>,
@@ -169,6 +171,8 @@ impl Receiver {
 #[async_trait]
 impl Deliver for Receiver {
     async fn deliver(&self, run: Run) -> RunReport {
+        let bodies = run.messages.iter().map(|message| String::from_utf8_lossy(&message.body).into_owned());
+        self.runs.lock().unwrap().push(bodies.collect());
         // Of paused time: how long the peer takes.
         let is_slow = run.messages.iter().any(|message| message.body.starts_with(b"slow"));
         tokio::time::sleep(Duration::from_millis(if is_slow { 60_000 } else { 1 })).await;

@@ -107,6 +107,28 @@ async fn an_engine_that_lost_its_lock_is_told_in_time_and_its_results_count_no_m
 }
 
 #[tokio::test]
+async fn what_a_displaced_owner_may_still_send_is_not_over_with_the_lock_of_the_next() {
+    let server = Server::of_system();
+    let (one, two) = two(&server).await;
+    own(&one, &[1]).await;
+    end_lock(&server, "one");
+    assert!(take_over(&two, &[GroupId(1)]).await.overlaps);
+    let again = async || {
+        end_lock(&server, "two");
+        assert_eq!(news(&two).await, News::Lost);
+        take_over(&two, &[GroupId(1)]).await
+    };
+    assert!(again().await.overlaps, "the first may still send");
+    server.sql("UPDATE owners SET overlapped_at = overlapped_at - interval '2 days', unclean = true");
+    let tenure = again().await;
+    assert!(!tenure.overlaps, "nothing is on its way for so long");
+    assert!(tenure.unclean, "what was in hand before its former tenure is perhaps not tried yet");
+    two.close().await.unwrap();
+    let tenure = own(&one, &[1]).await;
+    assert!(!tenure.unclean && !tenure.overlaps, "in order");
+}
+
+#[tokio::test]
 async fn a_claim_waits_for_results_that_are_being_stored() {
     let server = Server::of_system();
     let (one, two) = two(&server).await;

@@ -173,8 +173,13 @@ pub async fn suspects_are_counted_until_a_result(harness: &dyn Harness) {
     assert_eq!(suspects(&fixture, &[x]).await, [2]);
     assert_eq!(suspects(&fixture, &[x, y, x]).await, [3, 2, 4]);
     fixture = fixture.reopen(harness).await;
+    let listed =
+        async |fixture: &Fixture, of: Suspect| fixture.store.list_suspects(of.destination).await.unwrap();
+    assert_eq!(listed(&fixture, x).await, [MessageId(1)]);
     // Whatever the result, it is one.
     assert_eq!(fixture.settle_one(MessageId(1), retry(Timestamp(5))).await, applied());
+    assert_eq!(listed(&fixture, x).await, []);
+    assert_eq!(listed(&fixture, y).await, [MessageId(1)]);
     assert_eq!(suspects(&fixture, &[x, y]).await, [1, 3]);
 }
 

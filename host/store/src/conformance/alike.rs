@@ -242,6 +242,7 @@ async fn told(store: &dyn Store, last: u64, now: Timestamp) -> String {
         let to = DestinationId(n as u32);
         told += &format!("{to} heads {:?}\n", store.lane_heads(to).await.unwrap());
         told += &format!("{to} held {:?}\n", store.held_heads(to).await.unwrap());
+        told += &format!("{to} suspects {:?}\n", store.list_suspects(to).await.unwrap());
         for lane in [0, 1, 7, 1023, 1024] {
             let lane = Lane::from_number(lane).unwrap();
             let after = MessageId(last / 3);

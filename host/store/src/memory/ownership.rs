@@ -21,6 +21,10 @@ struct Owning {
     engine: EngineNo,
     epoch: Epoch,
     since: Timestamp,
+    /// As its tenure began.
+    unclean: bool,
+    /// When an owner was displaced last that may have had something in hand.
+    overlapped_at: Option<Timestamp>,
 }
 
 /// A claim, with what decides about it.
@@ -62,21 +66,23 @@ impl Ownership {
         self.last_epoch = self.last_epoch.max(epoch);
         let left: Vec<&Owning> =
             before.iter().map(|(_, owning)| owning).filter(|owning| owning.epoch != epoch).collect();
-        let tenure = Tenure {
-            epoch,
-            unclean: left
-                .iter()
-                .any(|owning| owning.engine != claim.engine || claim.survived != Some(owning.epoch)),
-            overlaps: left.iter().any(|owning| owning.engine != claim.engine),
-            pauses: Vec::new(),
+        let may_have_ended =
+            |owning: &&Owning| owning.engine != claim.engine || claim.survived != Some(owning.epoch);
+        // What came before an owner that ended no better is not over with it.
+        let unclean = left.iter().any(|owning| may_have_ended(owning) || owning.unclean);
+        let overlapped_at = match left.iter().any(|owning| owning.engine != claim.engine) {
+            true => Some(claim.now),
+            false => left.iter().filter_map(|owning| owning.overlapped_at).max(),
         };
+        let is_recent = |at: &Timestamp| claim.now.since(*at).max(at.since(claim.now)) < Tenure::OVERLAP_MAX;
+        let overlaps = overlapped_at.filter(is_recent).is_some();
+        let owning = Owning { engine: claim.engine, epoch, since: claim.now, unclean, overlapped_at };
         for group in &claim.groups {
             self.elsewhere.remove(group);
-            let since = self.owners.get(group).filter(|owning| owning.epoch == epoch);
-            let since = since.map_or(claim.now, |owning| owning.since);
-            self.owners.insert(*group, Owning { engine: claim.engine, epoch, since });
+            let of_tenure = self.owners.get(group).copied().filter(|owning| owning.epoch == epoch);
+            self.owners.insert(*group, of_tenure.unwrap_or(owning));
         }
-        Claimed::Owned(tenure)
+        Claimed::Owned(Tenure { epoch, unclean, overlaps, pauses: Vec::new() })
     }
 
     /// An engine gives back what it owns.

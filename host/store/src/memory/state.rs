@@ -37,7 +37,7 @@ pub(super) struct State {
     pub(super) cursors: BTreeMap<InterfaceId, Bytes>,
     pub(super) plugin_state: PluginState,
     pub(super) retentions: Retentions,
-    suspects: BTreeMap<(MessageId, DestinationId), u32>,
+    pub(super) suspects: BTreeMap<(MessageId, DestinationId), u32>,
     requests: BTreeSet<(MessageId, String, Option<DestinationId>)>,
     pub(super) destination_actions: BTreeMap<DestinationId, Vec<DestinationActionView>>,
     /// The highest number that was given.

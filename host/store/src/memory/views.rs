@@ -33,6 +33,11 @@ impl State {
         heads(&self.held, destination)
     }
 
+    pub(super) fn list_suspects(&self, destination: DestinationId) -> Vec<MessageId> {
+        let of_destination = self.suspects.keys().filter(|(_, to)| *to == destination);
+        of_destination.map(|(message, _)| *message).collect()
+    }
+
     pub(super) fn read_lane(
         &self,
         destination: DestinationId,

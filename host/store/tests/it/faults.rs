@@ -121,4 +121,12 @@ async fn an_engine_that_lost_its_lock_and_lives_has_no_unclean_end() {
     other.register(&topology()).await.unwrap();
     let tenure = claim(&other).await;
     assert!(tenure.unclean && tenure.overlaps, "another cannot know");
+    // It lost its lock as well, perhaps before it heard that it had it.
+    other.lose_lock();
+    other.mend();
+    let tenure = claim(&other).await;
+    assert!(tenure.unclean && tenure.overlaps, "nothing is over because it had it for a moment");
+    other.close().await.unwrap();
+    let tenure = claim(&other).await;
+    assert!(!tenure.unclean && !tenure.overlaps, "it ended in order");
 }

@@ -28,6 +28,7 @@ pub use books::Duty;
 use books::Shadow;
 pub use outputs::given;
 pub use recovery::Death;
+use recovery::Trial;
 use retention::RetentionBooks;
 pub use state::written;
 use tenures::{Books, Tenures};
@@ -63,8 +64,8 @@ pub struct Auditor {
     /// Stored since the last flush.
     unflushed: BTreeSet<MessageId>,
     /// In hand when a process died, and not tried since.
-    suspects: BTreeSet<(DestinationId, MessageId)>,
-    /// How many processes ended since these were recorded as tried by themselves.
+    suspects: BTreeMap<(DestinationId, MessageId), Trial>,
+    /// How many processes ended since these were recorded as suspects.
     ends: BTreeMap<(DestinationId, MessageId), u32>,
     kills: BTreeMap<(DestinationId, MessageId), u32>,
     /// Ends after which a killer is not suspected any more.
@@ -108,7 +109,7 @@ impl Auditor {
             once: BTreeSet::new(),
             paused: BTreeSet::new(),
             unflushed: BTreeSet::new(),
-            suspects: BTreeSet::new(),
+            suspects: BTreeMap::new(),
             ends: BTreeMap::new(),
             kills: BTreeMap::new(),
             pardons: 0,

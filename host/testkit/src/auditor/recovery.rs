@@ -18,6 +18,15 @@ pub enum Death {
     Power,
 }
 
+/// How a suspect is tried next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trial {
+    /// Recorded before, perhaps together with others.
+    Recorded,
+    /// Recorded before, by itself: it was recorded already when the process died.
+    Singly,
+}
+
 impl Auditor {
     /// The process of the engine is gone. What is left is compared with what must be.
     pub fn died(&mut self, death: Death, store: &MemoryStore) -> Verdict {
@@ -26,7 +35,7 @@ impl Auditor {
             *self.ends.entry(*slot).or_default() += 1;
         }
         if death != Death::Clean {
-            self.suspect_in_hand(was_owner);
+            self.suspect_in_hand(death, was_owner);
         }
         self.pardons += u32::from(death != Death::Process);
         self.own.restart();
@@ -37,14 +46,17 @@ impl Auditor {
     }
 
     /// What arrives at most once is not sent again, wherever it stood; of the rest only what stands where its engine
-    /// knew it to stand is tried by itself.
-    fn suspect_in_hand(&mut self, was_owner: bool) {
+    /// knew it to stand is recorded before it is tried. A power loss may take back what was recorded.
+    fn suspect_in_hand(&mut self, death: Death, was_owner: bool) {
         let mut suspects = Vec::new();
         for (id, shadow) in self.messages.iter().filter(|_| was_owner) {
             for (destination, duty) in &shadow.duties {
                 let is_once = || self.own.ledgers.get(destination).is_some_and(Ledger::is_once);
                 if duty.in_hand.is_some() && (is_once() || !self.is_displaced(*destination, *id)) {
-                    suspects.push((*destination, *id));
+                    let was_recorded = self.own.recorded.contains(&(*destination, *id));
+                    let is_known = was_recorded && death == Death::Process;
+                    let trial = if is_known { Trial::Singly } else { Trial::Recorded };
+                    suspects.push(((*destination, *id), trial));
                 }
             }
         }
@@ -55,8 +67,18 @@ impl Auditor {
     pub fn lost_power(&mut self, store: &MemoryStore) -> Verdict {
         self.unflushed.clear();
         self.pardons += 1;
+        self.forget_recorded();
         self.take_back_expired(store)?;
         self.compare_all(Death::Power, store)
+    }
+
+    /// What is recorded as suspect need not be flushed; what may not arrive twice is.
+    fn forget_recorded(&mut self) {
+        self.suspects.values_mut().for_each(|trial| *trial = Trial::Recorded);
+        for books in [&mut self.own, &mut self.aside] {
+            let ledgers = &books.ledgers;
+            books.recorded.retain(|(destination, _)| ledgers.get(destination).is_some_and(Ledger::is_once));
+        }
     }
 
     fn compare_all(&mut self, death: Death, store: &MemoryStore) -> Verdict {
@@ -115,7 +137,7 @@ impl Auditor {
 
     pub(super) fn forget(&mut self, id: MessageId) -> Option<Shadow> {
         let shadow = self.messages.remove(&id)?;
-        self.suspects.retain(|(_, message)| *message != id);
+        self.suspects.retain(|(_, message), _| *message != id);
         if let Some((content, _)) = content::read(&shadow.body)
             && let Some(ids) = self.by_content.get_mut(&content)
         {

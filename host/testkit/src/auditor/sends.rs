@@ -6,7 +6,8 @@ use std::time::Duration;
 use portway_engine::{Run, RunId, RunReport, Stop, Verdict as Said};
 use portway_model::{AttemptNo, DeliveryState, DestinationId, Envelope, Guarantee, Lane, MessageId};
 
-use super::books::Ledger;
+use super::books::{Ledger, Shadow};
+use super::recovery::Trial;
 use super::tenures::Handed;
 use super::{Auditor, Verdict};
 
@@ -81,7 +82,10 @@ impl Auditor {
         let (destination, id) = (run.destination, envelope.id);
         let name = || format!("message {id} at destination {destination}");
         let known = self.messages.get(&id).or_else(|| self.vanished.get(&id));
-        let Some(shadow) = known.or_else(|| self.expired.get(&id).filter(|_| !self.is_owner())) else {
+        // What an owner before sent is done in the store and may expire; the owner of now may not know it.
+        let is_open = |shadow: &&Shadow| shadow.duties.get(&destination).is_some_and(|duty| !duty.is_over);
+        let expired = || self.expired.get(&id).filter(|shadow| !self.is_owner() || is_open(shadow));
+        let Some(shadow) = known.or_else(expired) else {
             return Err(format!("{} is sent and not stored", name()));
         };
         if shadow.body != envelope.body {
@@ -132,16 +136,21 @@ impl Auditor {
         }
         let key = (destination, id);
         let is_once = self.own.ledgers.get(&destination).is_some_and(Ledger::is_once);
-        if is_once && self.suspects.contains(&key) {
+        if is_once && self.suspects.contains_key(&key) {
             return Err(format!("{name} may have arrived, and is sent again"));
         }
         if is_once && !self.own.recorded.contains(&key) {
             return Err(format!("{name} may not arrive twice, and was not recorded before it is sent"));
         }
-        let is_suspect =
-            self.suspects.contains(&key) && !duty.was_put_off && !self.is_displaced(destination, id);
-        if is_suspect && !(run.singly && self.own.ever_recorded.contains(&key)) {
-            return Err(format!("{name} was in hand when the process died and is not tried by itself"));
+        let is_excused = duty.was_put_off || self.is_displaced(destination, id);
+        match self.suspects.get(&key).filter(|_| !is_excused) {
+            Some(_) if !self.own.ever_recorded.contains(&key) => {
+                return Err(format!("{name} was in hand when the process died and is not recorded"));
+            }
+            Some(Trial::Singly) if !run.singly => {
+                return Err(format!("{name} was in hand when two processes died and is not tried by itself"));
+            }
+            Some(Trial::Recorded | Trial::Singly) | None => {}
         }
         if run.ordered { self.is_next(destination, duty.lane, id, before) } else { Ok(()) }
     }
@@ -150,7 +159,7 @@ impl Auditor {
     /// need not be among the first, which are tried by themselves.
     pub(super) fn is_displaced(&self, destination: DestinationId, id: MessageId) -> bool {
         let Some(own) = self.messages.get(&id) else { return false };
-        let is_open = |shadow: &super::books::Shadow| {
+        let is_open = |shadow: &Shadow| {
             shadow.duties.get(&destination).is_some_and(|duty| duty.state == DeliveryState::Pending)
         };
         self.messages

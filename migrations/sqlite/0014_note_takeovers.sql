@@ -1,0 +1,3 @@
+-- Does: nothing here: a file has one engine, and what owned it before is gone.
+-- Works through: nothing
+-- Oldest binary: 11
