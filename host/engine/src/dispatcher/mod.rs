@@ -54,7 +54,8 @@ use crate::layout::{Layout, Place};
 use crate::ports::RunReport;
 use crate::time::Moment;
 
-/// A delivery that was tried so often by itself and ended the process each time is quarantined.
+/// Ends of the process at which a recorded delivery was in hand, after which it is quarantined: once with its run,
+/// then by itself. Once by itself says too little: who kills a process often meets whatever is tried then.
 const SUSPECTED_MAX: u32 = 3;
 
 /// See the file.

@@ -302,7 +302,7 @@ impl RunState {
     pub fn recorded_max(&self) -> u32 {
         match self.guarantee {
             Guarantee::AtMostOnce => 2,
-            Guarantee::AtLeastOnce => SUSPECTED_MAX,
+            Guarantee::AtLeastOnce => SUSPECTED_MAX + 1,
         }
     }
 

@@ -119,8 +119,8 @@ impl Dispatcher {
             let failure = match guarantee {
                 Guarantee::AtMostOnce => in_doubt("the process ended before what became of it was stored"),
                 Guarantee::AtLeastOnce => {
-                    let count = hint.recorded;
-                    let text = format!("the process ended {count} times while this message was delivered");
+                    let count = hint.recorded.saturating_sub(1);
+                    let text = format!("the process ended {count} times while this message was in hand");
                     Failure::new(code::SUSPECT, text)
                 }
             };

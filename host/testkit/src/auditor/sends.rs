@@ -228,8 +228,8 @@ impl Auditor {
         let was_put_off = self.duty(destination, message).is_some_and(|duty| duty.was_put_off);
         let kills = self.kills.entry((destination, message)).or_default();
         *kills += 1;
-        // A power loss forgets what was recorded, an end in order speaks for what was in hand.
-        if *kills > 3 + self.pardons + if was_put_off { 3 } else { 0 } {
+        // The first is not recorded. A power loss forgets what was, an end in order speaks for what was in hand.
+        if *kills > 4 + self.pardons + if was_put_off { 3 } else { 0 } {
             return Err(format!("message {message} ended the process {kills} times"));
         }
         Ok(())

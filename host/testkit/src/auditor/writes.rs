@@ -291,7 +291,7 @@ impl Auditor {
         for (suspect, count) in batch.suspects.iter().zip(&outcome.suspects) {
             // What an operator changed in the same transaction is not the engine's to give up.
             let is_once = self.own.ledgers.get(&suspect.destination).is_some_and(Ledger::is_once);
-            let most = if is_once { 2 } else { 3 };
+            let most = if is_once { 2 } else { 4 };
             let duty = self.duty(suspect.destination, suspect.message);
             if *count >= most && duty.is_some_and(|duty| duty.state == DeliveryState::Pending) {
                 let slot = (suspect.destination, suspect.message);

@@ -76,9 +76,9 @@ pub(super) fn crash(root: &Path, wanted: &Wanted, mut chance: Chance) -> Result<
         // It may wait for an answer when it is told to stop, which makes its end a bad one.
         generator.end(PATIENCE)?;
     }
-    side.wait_drained(&mut engine)?;
+    let resent = side.wait_drained(&mut engine)?;
     engine.stop(PATIENCE)?;
-    reckoning.count(&side)?;
+    reckoning.count(&side, resent)?;
     println!("crash: {} rounds, nothing acknowledged was lost or out of order", wanted.rounds);
     Ok(())
 }

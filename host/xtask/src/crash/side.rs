@@ -65,25 +65,56 @@ impl Side {
         self.wait(engine, &what, |status| status["engine"]["state"] == state)
     }
 
-    pub(super) fn wait_drained(&self, engine: &mut Kept) -> Result<()> {
+    /// Waits until every destination has delivered everything. What was set aside because it was in hand at
+    /// three ends of the process is sent again, as a person would, out of its order: how many deliveries were.
+    pub(super) fn wait_drained(&self, engine: &mut Kept) -> Result<u64> {
+        self.wait_empty(engine)?;
+        let resent = self.resend_suspects()?;
+        if resent > 0 {
+            println!("crash: {resent} were in hand at three ends of the process, and are sent again");
+            self.wait_empty(engine)?;
+            ensure!(self.resend_suspects()? == 0, "what was sent again is quarantined again");
+        }
+        Ok(resent)
+    }
+
+    fn wait_empty(&self, engine: &mut Kept) -> Result<()> {
         self.wait(engine, &format!("{} has not delivered everything", self.name), |status| {
             let destinations = destinations(status);
             // While the store is away what waits is told as it was.
             let is_known = status["store"]["away"].is_null() && !destinations.is_empty();
             is_known && destinations.iter().all(|destination| destination["waiting"] == 0)
-        })?;
-        self.tell_quarantined()
+        })
     }
 
-    /// Shows what waits for a person: it is not lost, and never arrives.
-    fn tell_quarantined(&self) -> Result<()> {
-        let status = self.status().unwrap_or_default();
-        for destination in destinations(&status).iter().filter(|one| one["quarantined"] != 0) {
-            println!("{}: {} quarantined", destination["name"], destination["quarantined"]);
-            let list = ["message", "list", "--status", "quarantined"];
-            self.command().args(list).stdout(Stdio::inherit()).status()?;
+    /// Nothing else is ever quarantined here.
+    fn resend_suspects(&self) -> Result<u64> {
+        let mut resent = 0;
+        let page = self.ask(&["message", "list", "--status", "quarantined", "--limit", "500"])?;
+        for message in page["items"].as_array().into_iter().flatten() {
+            let id = message["id"].to_string();
+            let shown = self.ask(&["message", "show", &id])?;
+            let deliveries = shown["deliveries"].as_array().into_iter().flatten();
+            for delivery in deliveries.filter(|delivery| delivery["state"] == "quarantined") {
+                let (to, reason) =
+                    (&delivery["destination"], delivery["reason"].as_str().unwrap_or_default());
+                ensure!(reason.starts_with("suspect: "), "message {id} is quarantined at {to}: {reason}");
+                let to = to.as_str().unwrap_or_default();
+                let why = "it was in hand when it was killed";
+                self.ask(&["message", "resend", &id, "--destination", to, "--reason", why])?;
+                resent += 1;
+            }
         }
-        Ok(())
+        Ok(resent)
+    }
+
+    /// What a command says of the project.
+    fn ask(&self, words: &[&str]) -> Result<Value> {
+        let mut command = Command::new(&self.portway);
+        let out = command.current_dir(&self.folder).args(words).arg("--json").output()?;
+        let complaint = String::from_utf8_lossy(&out.stderr);
+        ensure!(out.status.success(), "`portway {}` ended with {}: {complaint}", words.join(" "), out.status);
+        Ok(serde_json::from_slice(&out.stdout)?)
     }
 
     /// Waits until every destination has delivered more than it had.

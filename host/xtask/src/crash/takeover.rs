@@ -129,11 +129,11 @@ pub(super) fn crash(root: &Path, wanted: &Wanted, mut chance: Chance) -> Result<
         // It may wait for an answer when it is told to stop, which makes its end a bad one.
         generator.end(PATIENCE)?;
     }
-    owner.side.wait_drained(&mut owner.engine)?;
+    let resent = owner.side.wait_drained(&mut owner.engine)?;
     for rival in [&mut other, &mut owner] {
         rival.engine.stop(PATIENCE)?;
     }
-    reckoning.count(&owner.side)?;
+    reckoning.count(&owner.side, resent)?;
     let times = |wanted: fn(&End) -> bool| gone.iter().filter(|end| wanted(end)).count();
     println!(
         "crash: {} takeovers in {} rounds (owner killed {}, stopped {}, cut off {}), nothing acknowledged was lost or out of order",
