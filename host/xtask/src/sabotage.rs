@@ -28,7 +28,7 @@ struct Sabotage {
     wrong: &'static str,
 }
 
-const SABOTAGES: [Sabotage; 31] = [
+const SABOTAGES: [Sabotage; 32] = [
     Sabotage {
         does: "acknowledges before the flush",
         file: "host/engine/src/core.rs",
@@ -142,6 +142,12 @@ const SABOTAGES: [Sabotage; 31] = [
         file: "host/engine/src/dispatcher/pick.rs",
         right: "Guarantee::AtMostOnce => 2,",
         wrong: "Guarantee::AtMostOnce => 3,",
+    },
+    Sabotage {
+        does: "tries what was in hand at an end of the process together with others",
+        file: "host/engine/src/dispatcher/lane.rs",
+        right: "head.recorded > 0 || were_in_hand.contains(&head.message)",
+        wrong: "head.recorded > 0 || (were_in_hand.contains(&head.message) && head.is_void)",
     },
     Sabotage {
         does: "sends what may not be sent twice before that is on disk",
