@@ -145,9 +145,9 @@ const SABOTAGES: [Sabotage; 32] = [
     },
     Sabotage {
         does: "tries what was in hand at an end of the process together with others",
-        file: "host/engine/src/dispatcher/lane.rs",
-        right: "head.recorded > 0 || were_in_hand.contains(&head.message)",
-        wrong: "head.recorded > 0 || (were_in_hand.contains(&head.message) && head.is_void)",
+        file: "host/engine/src/dispatcher/stream.rs",
+        right: "self.recorded > 0 || were_in_hand.contains(&self.message)",
+        wrong: "self.recorded > 0 || (were_in_hand.contains(&self.message) && self.is_void)",
     },
     Sabotage {
         does: "sends what may not be sent twice before that is on disk",

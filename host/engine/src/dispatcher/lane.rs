@@ -142,16 +142,15 @@ impl LaneState {
 
     /// Its next delivery is tried by itself.
     pub fn runs_singly(&self, were_in_hand: &BTreeSet<MessageId>) -> bool {
-        let is_known = |head: &Hint| head.recorded > 0 || were_in_hand.contains(&head.message);
-        self.singly > 0 || self.stream.front().is_some_and(is_known)
+        self.singly > 0 || self.stream.front().is_some_and(|head| head.goes_alone(were_in_hand))
     }
 
     /// How many deliveries of the queue a run may have: not what is held, nor what waits for its time.
     pub fn runnable(&self, steady: Timestamp, count_max: usize, were_in_hand: &BTreeSet<MessageId>) -> usize {
         let count_max = if self.runs_singly(were_in_hand) { 1 } else { count_max };
         let may_go = |(index, hint): &(usize, &Hint)| {
-            let is_due = hint.due_at.is_none_or(|due_at| due_at <= steady) && hint.recorded == 0;
-            let goes_along = is_due && !were_in_hand.contains(&hint.message);
+            let is_due = hint.due_at.is_none_or(|due_at| due_at <= steady);
+            let goes_along = is_due && !hint.goes_alone(were_in_hand);
             (*index == 0 || goes_along) && self.admits(hint.message)
         };
         self.stream.iter().take(count_max).enumerate().take_while(may_go).count()

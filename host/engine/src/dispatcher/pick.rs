@@ -181,13 +181,13 @@ impl Destination {
         let careful_max = *self.apart.careful(origin);
         let count_max = careful(self.count_max(ctx), careful_max, self.standing.is_probing());
         // What is recorded already is tried by itself, however many others came before it.
-        let is_known = |hint: &Hint| hint.recorded > 0 || self.were_in_hand.contains(&hint.message);
+        let goes_alone = |hint: &Hint| hint.goes_alone(&self.were_in_hand);
         let first = self.apart.iter(origin).next();
         let suspected =
             careful_max > 0 || first.is_some_and(|hint| self.were_in_hand.contains(&hint.message));
-        let singly = self.apart.singly > 0 || first.is_some_and(is_known);
+        let singly = self.apart.singly > 0 || first.is_some_and(goes_alone);
         let others =
-            self.apart.iter(origin).take(count_max).skip(1).take_while(|hint| !is_known(hint)).count();
+            self.apart.iter(origin).take(count_max).skip(1).take_while(|hint| !goes_alone(hint)).count();
         let count_max = if singly { 1 } else { count_max.min(1 + others) };
         let fit = fit(self.apart.iter(origin).take(count_max), &desk.budget);
         let Some(loan) = desk.budget.borrow(fit.read_bytes, fit.count) else { return Pick::NoBytes };
@@ -276,13 +276,13 @@ impl RunState {
     /// The first step, where it has to be recorded before it is tried: what is suspect, and all that
     /// may not be sent twice. A suspect that this process recorded already did not end it since.
     pub fn first_step(&mut self, records: &Records, ctx: &Ctx<'_>) -> Step {
-        let is_recorded = self.suspected || self.guarantee == Guarantee::AtMostOnce;
-        if is_recorded && self.guarantee == Guarantee::AtLeastOnce {
+        let is_once = self.guarantee == Guarantee::AtMostOnce;
+        if self.suspected && !is_once {
             for hint in self.hints.iter_mut().filter(|hint| hint.recorded == 0) {
                 hint.recorded = records.count(self.destination, hint.message);
             }
         }
-        let unrecorded = self.hints.iter().filter(|hint| is_recorded && hint.recorded == 0);
+        let unrecorded = self.hints.iter().filter(|hint| (self.suspected || is_once) && hint.recorded == 0);
         let suspect = |hint: &Hint| Suspect { destination: self.destination, message: hint.message };
         let suspects: Vec<Suspect> = unrecorded.map(suspect).collect();
         self.unrecorded = suspects.len();

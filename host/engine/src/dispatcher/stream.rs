@@ -3,7 +3,7 @@
 //! Everything pending up to `known` is in the queue, in hand or done; what lies behind it is
 //! read when its turn comes. A commit is a hint: it is kept only if nothing before it is missing.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use portway_model::{AttemptNo, MessageId, Round, Timestamp};
@@ -206,6 +206,11 @@ impl Stream {
 }
 
 impl Hint {
+    /// It was recorded, by this process or by one that ended since: it is tried by itself.
+    pub fn goes_alone(&self, were_in_hand: &BTreeSet<MessageId>) -> bool {
+        self.recorded > 0 || were_in_hand.contains(&self.message)
+    }
+
     /// Whether it is a delivery as it was before a round.
     pub fn is_of(&self, message: MessageId, before: Round) -> bool {
         self.message == message && self.round < before
