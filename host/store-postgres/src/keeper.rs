@@ -7,6 +7,7 @@ use portway_store::{ConfirmRetention, Durability, Expired, Expiry, MoveRetention
 
 use crate::error::Failed;
 use crate::expiry::{self, Passes};
+use crate::keeping;
 use crate::moving;
 use crate::partition::{self, Patience, Slot};
 use crate::query::Session;
@@ -250,14 +251,20 @@ async fn expire_in(
 ) -> Result<(Expired, Passes), Failed> {
     retention::save_age(session, expiry.aged_to).await?;
     expiry::forget_keys(session, expiry.now, expiry.limit).await?;
-    let stepped = passes.step(session, expiry).await?;
+    let stepped = match keeping::take_turn(session).await? {
+        true => passes.step(session, expiry).await?,
+        false => (Expired { messages: 0, goes_on: true }, passes.clone()),
+    };
     session.commit(REMOVE).await?;
     Ok(stepped)
 }
 
 async fn periods_in(session: &mut Session, periods: &mut Periods, expiry: &Expiry) -> Result<Next, Failed> {
     retention::save_age(session, expiry.aged_to).await?;
-    let next = periods.step(session, expiry).await?;
+    let next = match keeping::take_turn(session).await? {
+        true => periods.step(session, expiry).await?,
+        false => Next::Stepped(0),
+    };
     session.commit(REMOVE).await?;
     Ok(next)
 }

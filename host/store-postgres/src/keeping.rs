@@ -1,7 +1,8 @@
 //! A message with all that belongs to it: holding it, removing it, moving it to another tier.
 //!
 //! Everybody locks deliveries before messages, both in the order of their numbers. Whoever waits for a row
-//! that is moved meanwhile is told so by the server and begins anew.
+//! that is moved meanwhile is told so by the server and begins anew. So that two engines that move do not
+//! do this to each other again and again, one does it at a time.
 
 use sqlx::AssertSqlSafe;
 
@@ -26,6 +27,17 @@ pub(crate) struct Row {
     pub(crate) body_bytes: i64,
     pub(crate) tier: i16,
     pub(crate) day: i32,
+}
+
+const TAKE_TURN: &str =
+    "SELECT pg_try_advisory_xact_lock(hashtextextended(current_schema() || ': old messages', 0))";
+
+/// Whether no other engine removes or moves old messages now, nor will until the transaction ends. Nobody waits
+/// for it: the session that would also stores what arrives.
+pub(crate) async fn take_turn(session: &mut Session) -> Result<bool, Failed> {
+    let what = "take the turn with old messages";
+    let taken = session.read_one(what, sqlx::query(TAKE_TURN), |row| value::<bool>(row, 0)).await?;
+    Ok(taken == Some(true))
 }
 
 const HOLD_DELIVERIES: &str = "SELECT count(*) FROM (SELECT 1 FROM deliveries

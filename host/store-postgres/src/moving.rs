@@ -27,7 +27,7 @@ pub(crate) enum Step {
     Idle(RetentionState),
     /// Partitions are to be made first; nothing was done.
     Lacks(BTreeSet<Slot>),
-    /// Where it would put something is being removed: nothing was done.
+    /// Another engine is at it, or where it would put something is being removed: nothing was done.
     Waits(RetentionState),
     Done {
         state: RetentionState,
@@ -57,6 +57,9 @@ pub(crate) async fn move_some(
 ) -> Result<Step, Failed> {
     let state = retention::state_of(session, step.interface).await?.unwrap_or_default();
     let Some(change) = state.change else { return Ok(Step::Idle(state)) };
+    if !keeping::take_turn(session).await? {
+        return Ok(Step::Waits(state));
+    }
     let after = moved_to.filter(|(of, _)| *of == change).map_or(0, |(_, after)| after);
     let old = Old { interface: step.interface, state, before: step.age_now - change.to.tier.window() };
     let to = number::tier(change.to.tier);

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::engines::engine;
 use crate::harness::{NOW, Server, batch, message, sent, store};
+use crate::outage::Holder;
 use crate::retention::{expire_once, filled, set_back, set_back_over};
 
 async fn another(server: &Server) -> Arc<PostgresStore> {
@@ -136,6 +137,33 @@ async fn two_that_move_messages_at_once_move_each_once_while_results_arrive() {
     assert_eq!(moved.load(Ordering::SeqCst), 600, "each once");
     assert_eq!(server.sql("SELECT DISTINCT tier || ' ' || status FROM messages"), "7 1");
     assert_eq!(server.sql("SELECT DISTINCT tier || ' ' || state FROM deliveries"), "7 1");
+}
+
+#[tokio::test]
+async fn who_finds_another_at_old_messages_leaves_them_to_it_and_does_not_wait() {
+    let server = Server::of_system();
+    let one = server.open().await;
+    filled(&one).await;
+    let retention = Retention { tier: Tier::OneWeek, quarantined: Quarantined::Keep };
+    let interfaces = vec![Registration { name: "a".into(), destinations: vec!["x".into()], retention }];
+    one.register(&Topology { interfaces, now: NOW }).await.unwrap();
+    let (author, reason) = ("ann".into(), "a test".into());
+    let confirm = ConfirmRetention { interface: InterfaceId(1), now: NOW, author, reason };
+    one.confirm_retention(&confirm).await.unwrap();
+    // As a step of another engine does, which has not ended.
+    let mut holder = Holder::new(
+        &server,
+        "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ': old messages', 0));
+        SELECT count(*) FROM (SELECT 1 FROM deliveries FOR UPDATE) AS d",
+    );
+    let step = MoveRetention { interface: InterfaceId(1), age_now: NOW, now: NOW, limit: 20 };
+    let moved = one.move_retention(&step).await.unwrap();
+    assert!(moved.moved == 0 && moved.state.change.is_some(), "{moved:?}");
+    let expired = expire_once(&one).await;
+    assert!(expired.messages == 0 && expired.goes_on, "{expired:?}");
+    store(&one, vec![message("meanwhile")]).await.unwrap();
+    holder.let_go();
+    assert_eq!(one.move_retention(&step).await.unwrap().moved, 20);
 }
 
 /// The month in which what is 60 days old is held: nothing is held there, and another engine decided that it goes.
