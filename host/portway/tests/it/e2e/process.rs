@@ -37,7 +37,7 @@ impl Project {
     fn program(&self, line: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_portway"));
         command.args(line).arg("--project").arg(self.path()).stdin(Stdio::null());
-        command.env("PORTWAY_LOG", "info").env("USER", "tester");
+        command.env("PORTWAY_LOG", "info").env("USER", "tester").env("TMPDIR", self.temporary());
         command
     }
 

@@ -25,6 +25,8 @@ pub enum StoreKind {
 /// A project folder that is removed at the end.
 pub struct Project {
     dir: TempDir,
+    /// For temporary files of its programs, which may be killed before they remove them.
+    temporary: TempDir,
     /// The server of its database.
     cluster: Option<Cluster>,
 }
@@ -36,7 +38,7 @@ impl Project {
         for folder in ["interfaces", "out", "data"] {
             fs::create_dir(dir.path().join(folder)).unwrap();
         }
-        let project = Project { dir, cluster: None };
+        let project = Project { dir, temporary: tempfile::tempdir().unwrap(), cluster: None };
         project.write("portway.toml", &format!("[admin]\nlisten = \"127.0.0.1:0\"\n{more}"));
         project.share_native_code();
         project
@@ -54,6 +56,10 @@ impl Project {
             false => format!("{more}\n{table}"),
         };
         Project { cluster: Some(cluster), ..Project::new(&more) }
+    }
+
+    pub fn temporary(&self) -> &Path {
+        self.temporary.path()
     }
 
     /// Its store, beside its engine or without one.

@@ -258,7 +258,7 @@ impl<'g> Walk<'g> {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(folder).stdin(Stdio::null()).process_group(0);
         command.env("PATH", format!("{}:{path}", portway.display()));
-        command.env("HOME", self.home.path()).env("USER", "tester");
+        command.env("HOME", self.home.path()).env("TMPDIR", self.home.path()).env("USER", "tester");
         command
     }
 
