@@ -302,7 +302,7 @@ impl Store for Counting {
     }
 
     async fn move_retention(&self, _step: &MoveRetention) -> Result<Moved, StoreError> {
-        Ok(Moved { moved: 0, removed: 0, state: RetentionState::default() })
+        Ok(Moved::nothing(RetentionState::default()))
     }
 
     async fn confirm_retention(

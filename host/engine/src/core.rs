@@ -431,7 +431,7 @@ impl Core {
     fn stop_when_done(&mut self) {
         let Phase::Stopping { since } = self.phase else { return };
         let is_stored = self.completer.is_empty() && self.committer.is_idle() && self.intake.is_idle();
-        if is_stored && self.dispatcher.is_idle() {
+        if is_stored && self.dispatcher.is_idle() && !self.housekeeping.is_stepping() {
             self.phase = Phase::Closing;
             self.out.push(Effect::Close);
             return;

@@ -1,8 +1,8 @@
-//! What the store's writer does between batches: checkpoints, the look at free space, and messages that
-//! are old or get another retention.
+//! Housekeeping of the store: checkpoints and the look at free space, which its writer does between batches,
+//! and messages that are old or get another retention.
 //!
-//! Old messages are worked at in steps; between two steps the writer is free for at least as long as the
-//! last one took.
+//! Old messages are worked at in steps, beside the writer where the store can. Between two steps there is a
+//! pause for at least as long as the last one took.
 
 use std::time::Duration;
 
@@ -30,8 +30,10 @@ const STEP_PAUSE_MAX: Duration = Duration::from_secs(10);
 const PASS_REST: u32 = 20;
 /// And at most.
 const PASS_REST_MAX: Duration = Duration::from_secs(3_600);
-/// Before a step that failed, or had nothing to do, is taken again.
+/// Before a step that failed is taken again.
 const AGAIN_AFTER: Duration = Duration::from_secs(30);
+/// Before a step is taken again in whose way others were.
+const OTHERS_AFTER: Duration = Duration::from_secs(1);
 
 /// See the file.
 #[derive(Debug)]
@@ -44,7 +46,7 @@ pub(crate) struct Housekeeping {
     expire_at: Duration,
     /// How long this pass has worked.
     pass_took: Duration,
-    /// The writer is left alone until then.
+    /// Old messages are left alone until then.
     rest_until: Duration,
     step: Option<Step>,
     /// The last step was one of a change: an old message's turn comes first.
@@ -82,12 +84,14 @@ impl Housekeeping {
         }
     }
 
-    /// What is due now. Old messages are the business of their owner.
-    pub fn next(&mut self, retentions: &mut Retentions, is_owner: bool, at: &Moment) -> Option<Effect> {
-        if self.maintain_at <= at.monotonic {
-            return Some(Effect::Maintain { free_wait: FREE_WAIT });
-        }
-        if self.rest_until > at.monotonic || !is_owner {
+    /// What the writer has to do before the next batch.
+    pub fn next_look(&self, at: &Moment) -> Option<Effect> {
+        (self.maintain_at <= at.monotonic).then_some(Effect::Maintain { free_wait: FREE_WAIT })
+    }
+
+    /// The next step with old messages, if it is time and none is in hand.
+    pub fn next_step(&mut self, retentions: &mut Retentions, at: &Moment) -> Option<Effect> {
+        if self.step.is_some() || self.rest_until > at.monotonic {
             return None;
         }
         let expires = !self.expire_every.is_zero() && self.expire_at <= at.monotonic;
@@ -104,6 +108,11 @@ impl Housekeeping {
             }
             None => Effect::Expire(Expiry { now: age_now, aged_to: self.age.aged_to(), limit }),
         })
+    }
+
+    /// A step is in hand.
+    pub fn is_stepping(&self) -> bool {
+        self.step.is_some()
     }
 
     /// Something was written: the next look comes sooner.
@@ -142,7 +151,8 @@ impl Housekeeping {
     /// What a step of a change did; none: the store could not.
     pub fn moved(&mut self, moved: Option<&Moved>, retentions: &mut Retentions, at: &Moment) {
         if let (Some(interface), _) = self.end_step(at) {
-            retentions.stepped(interface, moved, at.monotonic + AGAIN_AFTER);
+            let pause = if moved.is_some() { OTHERS_AFTER } else { AGAIN_AFTER };
+            retentions.stepped(interface, moved, at.monotonic + pause);
             self.wrote();
         }
     }
@@ -184,14 +194,16 @@ mod tests {
     }
 
     #[test]
-    fn the_writer_is_free_for_half_of_the_time_and_both_kinds_of_work_have_their_turn() {
+    fn old_messages_are_left_alone_for_half_of_the_time_and_both_kinds_of_work_have_their_turn() {
         let step = Duration::from_millis(30);
         let mut retentions = Retentions::new(vec![(InterfaceId(1), changing())]);
         let mut keeping = Housekeeping::new(step, None, &at(Duration::ZERO));
         let (mut now, mut busy, mut kinds) = (Duration::ZERO, Duration::ZERO, String::new());
         while now < Duration::from_secs(1) {
-            match keeping.next(&mut retentions, true, &at(now)) {
-                Some(Effect::Maintain { .. }) => keeping.maintained(Some(Maintenance::default()), &at(now)),
+            if keeping.next_look(&at(now)).is_some() {
+                keeping.maintained(Some(Maintenance::default()), &at(now));
+            }
+            match keeping.next_step(&mut retentions, &at(now)) {
                 Some(Effect::Expire(_)) => {
                     kinds.push('e');
                     (now, busy) = (now + step, busy + step);
@@ -200,7 +212,7 @@ mod tests {
                 Some(Effect::MoveRetention(_)) => {
                     kinds.push('m');
                     (now, busy) = (now + step, busy + step);
-                    let moved = Moved { moved: 1, removed: 0, state: changing() };
+                    let moved = Moved { moved: 1, removed: 0, state: changing(), goes_on: true };
                     keeping.moved(Some(&moved), &mut retentions, &at(now));
                 }
                 None => now = keeping.wake_at(&retentions),
@@ -216,15 +228,32 @@ mod tests {
         let every = Duration::from_secs(60);
         let mut retentions = Retentions::default();
         let mut keeping = Housekeeping::new(every, None, &at(Duration::ZERO));
-        keeping.maintained(Some(Maintenance::default()), &at(every));
-        assert!(matches!(keeping.next(&mut retentions, true, &at(every)), Some(Effect::Expire(_))));
+        assert!(matches!(keeping.next_step(&mut retentions, &at(every)), Some(Effect::Expire(_))));
         let took = Duration::from_secs(5);
-        keeping.maintained(Some(Maintenance::default()), &at(every + took));
+        assert!(keeping.next_step(&mut retentions, &at(every + took)).is_none(), "one is in hand");
         keeping.expired(Some(Expired::default()), &at(every + took));
         let next = at(every + took + Duration::from_secs(99));
-        keeping.maintained(Some(Maintenance::default()), &next);
-        assert!(keeping.next(&mut retentions, true, &next).is_none());
+        assert!(keeping.next_step(&mut retentions, &next).is_none());
         let next = at(every + took + Duration::from_secs(100));
-        assert!(matches!(keeping.next(&mut retentions, true, &next), Some(Effect::Expire(_))));
+        assert!(matches!(keeping.next_step(&mut retentions, &next), Some(Effect::Expire(_))));
+    }
+
+    #[test]
+    fn a_step_that_only_looked_is_followed_by_the_next_and_one_in_whose_way_others_were_waits_a_little() {
+        let mut retentions = Retentions::new(vec![(InterfaceId(1), changing())]);
+        let mut keeping = Housekeeping::new(Duration::ZERO, None, &at(Duration::ZERO));
+        let mut now = Duration::ZERO;
+        let mut pause_after = |moved: Option<Moved>| {
+            assert!(matches!(keeping.next_step(&mut retentions, &at(now)), Some(Effect::MoveRetention(_))));
+            keeping.maintained(Some(Maintenance::default()), &at(now));
+            keeping.moved(moved.as_ref(), &mut retentions, &at(now));
+            keeping.maintain_at = Duration::MAX;
+            let began = std::mem::replace(&mut now, keeping.wake_at(&retentions));
+            now - began
+        };
+        let only_looked = Moved { goes_on: true, ..Moved::nothing(changing()) };
+        assert_eq!(pause_after(Some(only_looked)), STEP_PAUSE);
+        assert_eq!(pause_after(Some(Moved::nothing(changing()))), OTHERS_AFTER);
+        assert_eq!(pause_after(None), AGAIN_AFTER);
     }
 }

@@ -77,8 +77,8 @@ impl Retentions {
         self.steps.values().min().copied()
     }
 
-    /// What became of a step; none: the store could not. Where nothing could be done, it is tried again
-    /// at `again_at`.
+    /// What became of a step; none: the store could not. Where it does not go on, though the change is not over,
+    /// it is tried again at `again_at`.
     pub fn stepped(&mut self, interface: InterfaceId, moved: Option<&Moved>, again_at: Duration) {
         let Some(moved) = moved else {
             self.steps.insert(interface, again_at);
@@ -88,13 +88,18 @@ impl Retentions {
         self.removed += moved.removed;
         self.steps.remove(&interface);
         self.set(interface, moved.state);
-        if moved.state.change.is_some() && moved.moved + moved.removed == 0 {
+        if moved.state.change.is_some() && !moved.goes_on {
             self.steps.insert(interface, again_at);
         }
     }
 
     pub fn confirm(&mut self, ticket: Ticket, confirm: ConfirmRetention) {
         self.confirmations.push_back((ticket, confirm));
+    }
+
+    /// An operator waits for the writer.
+    pub fn is_asked(&self) -> bool {
+        !self.confirmations.is_empty()
     }
 
     /// What the store's writer is to record, once it is free.
@@ -132,7 +137,7 @@ mod tests {
     }
 
     fn moved(moved: u64, state: RetentionState) -> Moved {
-        Moved { moved, removed: 0, state }
+        Moved { moved, removed: 0, state, goes_on: moved > 0 }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Removing old messages one by one, a few at a time, so that the writer is free in between.
+//! Removing old messages one by one, a few at a time, so that what is locked is free again soon.
 //!
 //! Which are old is in `old`; how long an interface keeps its messages in `retention`; periods that go as a
 //! whole are in `removal`.
@@ -56,6 +56,11 @@ struct Room {
 }
 
 impl Passes {
+    /// How far anything has come is looked up anew, but for what was counted.
+    pub(crate) fn forget(&mut self) {
+        *self = Passes { kept: std::mem::take(&mut self.kept), ..Passes::default() };
+    }
+
     /// Whether the next step begins a pass.
     pub(crate) fn begins(&self) -> bool {
         self.left.is_empty()

@@ -1,26 +1,38 @@
-//! What the writer does with old messages: a transaction a step, made again when others are in its way.
+//! What is done with old messages, on a session of its own beside the writer: a transaction a step, made again
+//! when others are in its way.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use portway_model::{RetentionChange, RetentionState};
 use portway_store::{ConfirmRetention, Durability, Expired, Expiry, MoveRetention, Moved, StoreError};
 
-use crate::error::Failed;
+use crate::error::{Failed, closed};
 use crate::expiry::{self, Passes};
-use crate::keeping;
 use crate::moving;
 use crate::partition::{self, Patience, Slot};
 use crate::query::Session;
 use crate::removal::{Next, Periods, Work};
-use crate::retention;
 use crate::sealed::{self, Sealed};
-use crate::transaction::Turn;
-use crate::writer::{TRIES_MAX, Writer, pause};
+use crate::transaction::{Turn, begin};
+use crate::writer::{Shared, TRIES_MAX, pause};
+use crate::{keeping, retention, schema};
+
+/// See the file.
+pub(crate) struct Keeper {
+    shared: Arc<Shared>,
+    /// None: it is being used, was not needed yet, or broke.
+    session: Option<Session>,
+    /// Of the readers' sessions, when it was begun: with theirs it goes, since the server may be another.
+    era: u64,
+    passes: Passes,
+    is_closed: bool,
+}
 
 /// What a step came to.
-pub(crate) enum Step {
+enum Step {
     Done(Expired),
-    /// A period goes as a whole, which takes no transaction of the writer.
+    /// A period goes as a whole, in transactions of the server's own.
     Remove(Work),
 }
 
@@ -29,11 +41,11 @@ const MOVE: &str = "change how long messages are kept";
 
 /// A transaction of somebody who is alone, made again when others are in its way.
 macro_rules! alone {
-    ($writer:expr, $what:expr, |$session:ident| $work:expr) => {{
+    ($keeper:expr, $what:expr, |$session:ident| $work:expr) => {{
         let mut tries = 0;
         loop {
             tries += 1;
-            let mut session = $writer.begin($what, Turn::Alone).await?;
+            let mut session = $keeper.begin($what, Turn::Alone).await?;
             let done = async {
                 let $session = &mut session;
                 let done = $work?;
@@ -41,9 +53,7 @@ macro_rules! alone {
                 Ok::<_, Failed>(done)
             };
             let done = done.await;
-            let done = $writer.ended(&mut session, done).await;
-            $writer.keep(session);
-            match done {
+            match $keeper.ended(session, done).await {
                 Ok(done) => break Ok::<_, StoreError>(done),
                 Err(failed) if failed.is_contended() && tries < TRIES_MAX => pause(tries).await,
                 Err(failed) => break Err(failed.told()),
@@ -52,9 +62,74 @@ macro_rules! alone {
     }};
 }
 
-impl Writer {
+impl Keeper {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Keeper { shared, session: None, era: 0, passes: Passes::default(), is_closed: false }
+    }
+
+    /// A session, taken out of its place: whoever is cancelled in the middle takes it along.
+    async fn take(&mut self) -> Result<Session, Failed> {
+        if self.is_closed {
+            return Err(closed().into());
+        }
+        let era = self.shared.readers.era();
+        if let Some(session) = self.session.take().filter(|_| era == self.era) {
+            return Ok(session);
+        }
+        self.era = era;
+        let mut session = self.shared.connector.connect().await?;
+        schema::check(&mut session).await?;
+        // A server that began anew may have lost the last steps.
+        self.passes.forget();
+        Ok(session)
+    }
+
+    fn keep(&mut self, session: Session) {
+        if !session.is_broken {
+            self.session = Some(session);
+        }
+    }
+
+    /// A session inside a new transaction. A session that broke since it was last used is begun anew.
+    async fn begin(&mut self, what: &'static str, turn: Turn) -> Result<Session, Failed> {
+        loop {
+            let was_used = self.session.is_some();
+            let mut session = self.take().await?;
+            match begin(&mut session, what, turn).await {
+                Ok(()) => return Ok(session),
+                Err(failed) if was_used && failed.breaks_connection() => {}
+                Err(failed) => {
+                    self.keep(session);
+                    return Err(failed);
+                }
+            }
+        }
+    }
+
+    /// The transaction of what failed is rolled back.
+    async fn ended<T>(&mut self, mut session: Session, done: Result<T, Failed>) -> Result<T, Failed> {
+        if done.is_err() {
+            session.roll_back().await;
+        }
+        self.keep(session);
+        done
+    }
+
     /// One step of removing what is old.
-    pub(crate) async fn expire(&mut self, expiry: &Expiry) -> Result<Step, StoreError> {
+    pub(crate) async fn expire(&mut self, expiry: &Expiry) -> Result<Expired, StoreError> {
+        let shared = Arc::clone(&self.shared);
+        let step = {
+            let _step = shared.step.lock().await;
+            self.expire_step(expiry).await?
+        };
+        match step {
+            Step::Done(expired) => Ok(expired),
+            // It may wait for who reads, and the writer must not.
+            Step::Remove(work) => Ok(self.remove(&work).await),
+        }
+    }
+
+    async fn expire_step(&mut self, expiry: &Expiry) -> Result<Step, StoreError> {
         if self.passes.begins() {
             match self.expire_periods(expiry).await? {
                 Next::Remove(work) => return Ok(Step::Remove(work)),
@@ -67,9 +142,7 @@ impl Writer {
             tries += 1;
             let mut session = self.begin(REMOVE, Turn::Beside(Durability::Relaxed)).await?;
             let stepped = expire_in(&mut session, &self.passes, expiry).await;
-            let stepped = self.ended(&mut session, stepped).await;
-            self.keep(session);
-            match stepped {
+            match self.ended(session, stepped).await {
                 Ok((expired, passes)) => {
                     self.passes = passes;
                     if self.passes.begins() {
@@ -92,9 +165,7 @@ impl Writer {
             let mut session = self.begin(REMOVE, Turn::Beside(Durability::Relaxed)).await?;
             let mut periods = self.passes.periods.clone();
             let stepped = periods_in(&mut session, &mut periods, expiry).await;
-            let stepped = self.ended(&mut session, stepped).await;
-            self.keep(session);
-            match stepped {
+            match self.ended(session, stepped).await {
                 Ok(Next::Lacks(slots)) => {
                     if tries >= TRIES_MAX || !self.make_for(&slots).await {
                         self.passes.periods.leave();
@@ -140,15 +211,23 @@ impl Writer {
         Ok(())
     }
 
-    /// After the partitions of a period were removed, by this engine or another, or not.
-    pub(crate) fn removed(&mut self, work: &Work, removed: Result<bool, StoreError>) -> Expired {
+    /// Removes the partitions of a period. If somebody is in the way, or another engine is at it, it is left to a
+    /// later pass.
+    async fn remove(&mut self, work: &Work) -> Expired {
+        let removed = async {
+            let mut session = self.take().await?;
+            let removed = sealed::remove(&mut session, work.sealed).await;
+            self.keep(session);
+            removed
+        };
+        let removed = removed.await;
         self.passes.periods.leave();
         let messages = match removed {
             Ok(true) => work.messages,
             Ok(false) => 0,
-            Err(error) => {
+            Err(failed) => {
                 self.passes.periods.give_up();
-                tracing::info!(%error, "a period cannot be removed now: tried again later");
+                tracing::info!(error = %failed.told(), "a period cannot be removed now: tried again later");
                 0
             }
         };
@@ -157,18 +236,19 @@ impl Writer {
 
     /// One step of a change.
     pub(crate) async fn move_retention(&mut self, step: &MoveRetention) -> Result<Moved, StoreError> {
+        let shared = Arc::clone(&self.shared);
+        let _step = shared.step.lock().await;
         let mut tries = 0;
         loop {
             tries += 1;
             match self.move_once(step).await {
                 Ok(moving::Step::Lacks(slots)) => {
                     if tries >= TRIES_MAX || !self.make_for(&slots).await {
-                        let state = self.state_of(step).await?.unwrap_or_default();
-                        return Ok(Moved { moved: 0, removed: 0, state });
+                        return Ok(Moved::nothing(self.state_of(step).await?.unwrap_or_default()));
                     }
                 }
                 Ok(moving::Step::Idle(state) | moving::Step::Waits(state)) => {
-                    return Ok(Moved { moved: 0, removed: 0, state });
+                    return Ok(Moved::nothing(state));
                 }
                 Ok(moving::Step::Done { state, change, moved, removed, seen_to }) => {
                     let state = match seen_to {
@@ -178,7 +258,7 @@ impl Writer {
                         }
                         None => self.finish_change(step, change).await?,
                     };
-                    return Ok(Moved { moved, removed, state });
+                    return Ok(Moved { moved, removed, state, goes_on: state.change.is_some() });
                 }
                 Err(failed) if failed.is_contended() && tries < TRIES_MAX => pause(tries).await,
                 Err(failed) => return Err(failed.told()),
@@ -195,19 +275,25 @@ impl Writer {
             Ok(moved)
         };
         let moved = moved.await;
-        let moved = self.ended(&mut session, moved).await;
-        self.keep(session);
-        moved
+        self.ended(session, moved).await
     }
 
-    /// All messages of a change were looked at.
+    /// All messages of a change were looked at. If the session of the steps is gone by now, some of them may be
+    /// lost, and the change goes on.
     async fn finish_change(
         &mut self,
         step: &MoveRetention,
         change: RetentionChange,
     ) -> Result<RetentionState, StoreError> {
+        self.passes.moved_to.insert(step.interface, (change, i64::MAX));
+        let state = alone!(self, MOVE, |session| {
+            match self.passes.moved_to.contains_key(&step.interface) {
+                true => retention::finish(session, step, change).await,
+                false => retention::state_of(session, step.interface).await.map(Option::unwrap_or_default),
+            }
+        })?;
         self.passes.moved_to.remove(&step.interface);
-        alone!(self, MOVE, |session| retention::finish(session, step, change).await)
+        Ok(state)
     }
 
     async fn state_of(&mut self, step: &MoveRetention) -> Result<Option<RetentionState>, Failed> {
@@ -222,6 +308,8 @@ impl Writer {
         &mut self,
         confirm: &ConfirmRetention,
     ) -> Result<Option<RetentionState>, StoreError> {
+        let shared = Arc::clone(&self.shared);
+        let _step = shared.step.lock().await;
         let what = "confirm how long messages are kept";
         alone!(self, what, |session| retention::confirm(session, confirm).await)
     }
@@ -235,12 +323,12 @@ impl Writer {
         made.is_ok()
     }
 
-    /// The transaction of what failed is rolled back.
-    async fn ended<T>(&self, session: &mut Session, done: Result<T, Failed>) -> Result<T, Failed> {
-        if done.is_err() {
-            session.roll_back().await;
+    /// Lets go of the session.
+    pub(crate) async fn close(&mut self) {
+        self.is_closed = true;
+        if let Some(session) = self.session.take() {
+            session.close().await;
         }
-        done
     }
 }
 
@@ -250,11 +338,12 @@ async fn expire_in(
     expiry: &Expiry,
 ) -> Result<(Expired, Passes), Failed> {
     retention::save_age(session, expiry.aged_to).await?;
-    expiry::forget_keys(session, expiry.now, expiry.limit).await?;
     let stepped = match keeping::take_turn(session).await? {
         true => passes.step(session, expiry).await?,
         false => (Expired { messages: 0, goes_on: true }, passes.clone()),
     };
+    // In the order in which a batch locks them.
+    expiry::forget_keys(session, expiry.now, expiry.limit).await?;
     session.commit(REMOVE).await?;
     Ok(stepped)
 }

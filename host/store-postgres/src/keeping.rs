@@ -33,7 +33,7 @@ const TAKE_TURN: &str =
     "SELECT pg_try_advisory_xact_lock(hashtextextended(current_schema() || ': old messages', 0))";
 
 /// Whether no other engine removes or moves old messages now, nor will until the transaction ends. Nobody waits
-/// for it: the session that would also stores what arrives.
+/// for it: the other makes a step after the next, and whoever waited would wait for each of them.
 pub(crate) async fn take_turn(session: &mut Session) -> Result<bool, Failed> {
     let what = "take the turn with old messages";
     let taken = session.read_one(what, sqlx::query(TAKE_TURN), |row| value::<bool>(row, 0)).await?;

@@ -12,7 +12,6 @@ mod day;
 mod dedupe;
 mod delivery;
 mod destination;
-mod dropping;
 mod error;
 mod expiry;
 mod floor;

@@ -136,6 +136,7 @@ pub(crate) async fn open(settings: &PostgresSettings) -> Result<Opened, OpenErro
         housekeeping: crate::maintenance::Housekeeping::default(),
         told: crate::news::Told::default(),
         notes: std::sync::Mutex::default(),
+        step: tokio::sync::Mutex::default(),
     });
     let mut writer = Writer::new(Arc::clone(&shared), &settings.engine, settings.takeover_max);
     match writer.connect().await {

@@ -83,6 +83,11 @@ impl Readers {
         idle.forgotten += 1;
     }
 
+    /// How often the sessions were let go of.
+    pub(crate) fn era(&self) -> u64 {
+        self.idle().forgotten
+    }
+
     /// Lets no more reader in.
     pub(crate) fn close(&self) {
         self.permits.close();

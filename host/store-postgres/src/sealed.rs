@@ -16,8 +16,8 @@ use crate::query::{Session, value};
 use crate::retention;
 use crate::transaction::{Turn, begin};
 
-/// Messages that are held elsewhere in one transaction. Acknowledgements wait while it runs, so it has to take no
-/// longer than a commit or two; between two of them there is a pause that is longer anyway.
+/// Messages that are held elsewhere in one transaction. Whoever settles one of these waits while it runs, so it
+/// has to take no longer than a commit or two; between two of them there is a pause that is longer anyway.
 const HELD_MAX: u32 = 64;
 
 /// A period that is sealed.

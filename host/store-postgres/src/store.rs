@@ -15,8 +15,7 @@ use portway_store::{
 };
 use tokio::sync::Mutex;
 
-use crate::dropping::Dropping;
-use crate::keeper::Step;
+use crate::keeper::Keeper;
 use crate::open::{self, OpenError};
 use crate::partition::{self, Period};
 use crate::readers::read;
@@ -30,7 +29,7 @@ pub struct PostgresStore {
     shared: Arc<Shared>,
     writer: Mutex<Writer>,
     tenure: Tenures,
-    dropping: Mutex<Option<Dropping>>,
+    keeper: Mutex<Keeper>,
 }
 
 impl PostgresStore {
@@ -38,10 +37,10 @@ impl PostgresStore {
     pub async fn open(settings: PostgresSettings) -> Result<PostgresStore, OpenError> {
         let opened = open::open(&settings).await?;
         Ok(PostgresStore {
+            keeper: Mutex::new(Keeper::new(Arc::clone(&opened.shared))),
             shared: opened.shared,
             writer: Mutex::new(opened.writer),
             tenure: opened.tenure,
-            dropping: Mutex::default(),
         })
     }
 
@@ -208,30 +207,18 @@ impl Store for PostgresStore {
     }
 
     async fn expire(&self, expiry: &Expiry) -> Result<Expired, StoreError> {
-        let mut dropping = self.dropping.lock().await;
-        if dropping.is_none() {
-            match self.writer.lock().await.expire(expiry).await? {
-                Step::Done(expired) => return Ok(expired),
-                Step::Remove(work) => *dropping = Some(Dropping::begin(&self.shared, work)),
-            }
-        }
-        let Some(mut in_hand) = dropping.take() else { return Ok(Expired::default()) };
-        let Some(removed) = in_hand.ended().await else {
-            *dropping = Some(in_hand);
-            return Ok(Expired { messages: 0, goes_on: true });
-        };
-        Ok(self.writer.lock().await.removed(&in_hand.work, removed))
+        self.keeper.lock().await.expire(expiry).await
     }
 
     async fn move_retention(&self, step: &MoveRetention) -> Result<Moved, StoreError> {
-        self.writer.lock().await.move_retention(step).await
+        self.keeper.lock().await.move_retention(step).await
     }
 
     async fn confirm_retention(
         &self,
         confirm: &ConfirmRetention,
     ) -> Result<Option<RetentionState>, StoreError> {
-        self.writer.lock().await.confirm_retention(confirm).await
+        self.keeper.lock().await.confirm_retention(confirm).await
     }
 
     async fn list_retention(&self, age_now: Timestamp) -> Result<Vec<RetentionView>, StoreError> {
@@ -260,7 +247,7 @@ impl Store for PostgresStore {
     }
 
     async fn close(&self) -> Result<(), StoreError> {
-        self.dropping.lock().await.take();
+        self.keeper.lock().await.close().await;
         self.shared.readers.close();
         // No result of this tenure comes any more once its groups are given back.
         let mut writer = self.writer.lock().await;

@@ -16,7 +16,6 @@ use portway_store::{
 use crate::connect::{Connector, become_writer};
 use crate::day::Days;
 use crate::error::{Failed, closed, damaged};
-use crate::expiry::Passes;
 use crate::maintenance::Housekeeping;
 use crate::news::Told;
 use crate::partition::{self, Patience};
@@ -38,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) housekeeping: Housekeeping,
     pub(crate) told: Told,
     pub(crate) notes: Mutex<Vec<String>>,
+    /// Held while this engine does something with old messages in a transaction, or when that is not to be.
+    pub(crate) step: tokio::sync::Mutex<()>,
 }
 
 /// The writing side of a store.
@@ -57,7 +58,6 @@ pub(crate) struct Writer {
     /// A session of it was made ready before.
     is_begun: bool,
     is_closed: bool,
-    pub(crate) passes: Passes,
 }
 
 /// What is stored, so that it need not be read with every batch.
@@ -96,7 +96,6 @@ impl Writer {
             known: Known::default(),
             is_begun: false,
             is_closed: false,
-            passes: Passes::default(),
         }
     }
 
@@ -169,7 +168,8 @@ impl Writer {
     }
 
     pub(crate) async fn write(&mut self, batch: &WriteBatch) -> Result<WriteOutcome, StoreError> {
-        let mut tries = 0;
+        let shared = Arc::clone(&self.shared);
+        let (mut tries, mut no_step) = (0, None);
         loop {
             tries += 1;
             let failed = match self.write_once(batch).await {
@@ -184,6 +184,10 @@ impl Writer {
                     self.shared.housekeeping.set_full();
                 }
                 return Err(error);
+            }
+            // Messages that old ones are moved beside may be among those of the results, step after step.
+            if no_step.is_none() {
+                no_step = Some(shared.step.lock().await);
             }
             pause(tries).await;
         }

@@ -161,7 +161,7 @@ pub(crate) fn move_some(
     after: i64,
 ) -> rusqlite::Result<(Moved, Option<i64>)> {
     let mut state = state_of(connection, step.interface)?.unwrap_or_default();
-    let Some(change) = state.change else { return Ok((Moved { moved: 0, removed: 0, state }, None)) };
+    let Some(change) = state.change else { return Ok((Moved::nothing(state), None)) };
     let old = Old { interface: step.interface, retention: change.to, now: step.age_now };
     let looked = old.look(connection, after, (LOOKED_AT_MAX, step.limit.min(REMOVED_MAX)))?;
     expiry::remove(connection, &looked.gone)?;
@@ -170,7 +170,10 @@ pub(crate) fn move_some(
         save(connection, step.interface, &state)?;
     }
     let removed = looked.gone.len() as u64;
-    Ok((Moved { moved: 0, removed, state }, (!looked.is_end).then_some(looked.seen_to)))
+    Ok((
+        Moved { moved: 0, removed, state, goes_on: state.change.is_some() },
+        (!looked.is_end).then_some(looked.seen_to),
+    ))
 }
 
 const AGED_TO: &str = "SELECT coalesce((SELECT at FROM retention_age),

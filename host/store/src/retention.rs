@@ -45,6 +45,15 @@ pub struct Moved {
     pub removed: u64,
     /// As it is now: without the change, the last step is done.
     pub state: RetentionState,
+    /// The next step is worth taking at once. Not so: the change is over, or others are in its way.
+    pub goes_on: bool,
+}
+
+impl Moved {
+    /// A step that could do nothing.
+    pub fn nothing(state: RetentionState) -> Moved {
+        Moved { moved: 0, removed: 0, state, goes_on: false }
+    }
 }
 
 /// An operator agrees to a retention that removes messages.

@@ -33,6 +33,11 @@ impl Core {
         }
     }
 
+    /// Somebody waits for names to be registered.
+    pub(super) fn is_asked_to_register(&self) -> bool {
+        !self.relayout.registrations.is_empty()
+    }
+
     /// What the store's writer is to register, once it is free.
     pub(super) fn next_registration(&mut self) -> Option<Effect> {
         let (ticket, topology) = self.relayout.registrations.pop_front()?;

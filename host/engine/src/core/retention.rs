@@ -52,7 +52,6 @@ impl Core {
     }
 
     pub(super) fn expired(&mut self, answer: Result<Expired, StoreError>) {
-        self.committer.release();
         match answer {
             Err(error) if error.kind() == ErrorKind::Fatal => self.end(Err(EngineError::Store(error))),
             answer => self.housekeeping.expired(answer.ok(), &self.at),
@@ -60,7 +59,6 @@ impl Core {
     }
 
     pub(super) fn moved(&mut self, answer: Result<Moved, StoreError>) {
-        self.committer.release();
         match answer {
             Err(error) if error.kind() == ErrorKind::Fatal => self.end(Err(EngineError::Store(error))),
             answer => self.housekeeping.moved(answer.as_ref().ok(), &mut self.retentions, &self.at),

@@ -12,7 +12,8 @@ use crate::gather::Waiting;
 use crate::intake::Room;
 
 impl Core {
-    /// The store does one thing at a time: finds out, writes again, keeps house, writes what waits.
+    /// The writer does one thing at a time: finds out, looks after the store, writes again, records what is
+    /// said of interfaces, writes what waits. Steps with old messages go beside it.
     pub(super) fn use_writer(&mut self) {
         if let Some(mark) = self.committer.find(self.at.monotonic) {
             self.out.push(Effect::FindMark(mark));
@@ -22,28 +23,17 @@ impl Core {
         }
         // A store that is away cannot be kept; one that is full needs it most.
         let can_keep = !self.committer.is_troubled() || self.closed.is_some();
-        let is_owner = self.ownership.is_owner();
-        if can_keep && let Some(effect) = self.housekeeping.next(&mut self.retentions, is_owner, &self.at) {
-            self.committer.borrow();
-            self.out.push(effect);
-            return;
+        if can_keep && let Some(look) = self.housekeeping.next_look(&self.at) {
+            return self.lend_writer(look);
+        }
+        if can_keep && self.may_step() {
+            self.out.extend(self.housekeeping.next_step(&mut self.retentions, &self.at));
         }
         if let Some(batch) = self.committer.next_redo() {
             return self.write(batch);
         }
-        if !self.committer.is_troubled()
-            && let Some(effect) = self.next_registration()
-        {
-            self.committer.borrow();
-            self.out.push(effect);
-            return;
-        }
-        if !self.committer.is_troubled()
-            && let Some(confirm) = self.retentions.next_confirmation()
-        {
-            self.committer.borrow();
-            self.out.push(Effect::ConfirmRetention(confirm));
-            return;
+        if let Some(effect) = self.next_word() {
+            return self.lend_writer(effect);
         }
         let room = self.store_room();
         let wants_flush = self.completer.wants_flush(room, self.at.monotonic);
@@ -60,6 +50,27 @@ impl Core {
         }
         self.take_messages(&mut batch);
         self.write(batch);
+    }
+
+    /// The writer does something else than to write a batch.
+    fn lend_writer(&mut self, effect: Effect) {
+        self.committer.borrow();
+        self.out.push(effect);
+    }
+
+    /// Old messages are the business of their owner. What changes how long they are kept comes first.
+    fn may_step(&self) -> bool {
+        let is_asked = self.is_asked_to_register() || self.retentions.is_asked();
+        self.ownership.is_owner() && (!is_asked || self.committer.is_troubled())
+    }
+
+    /// What is to be recorded of interfaces. Not beside a step, whose answer would tell how it was before.
+    fn next_word(&mut self) -> Option<Effect> {
+        if self.committer.is_troubled() || self.housekeeping.is_stepping() {
+            return None;
+        }
+        let confirm = |core: &mut Core| core.retentions.next_confirmation().map(Effect::ConfirmRetention);
+        self.next_registration().or_else(|| confirm(self))
     }
 
     fn store_room(&self) -> StoreRoom {

@@ -10,7 +10,7 @@ use portway_store::{
     Action, ActionKind, ActionOutcome, ConfirmRetention, Durability, Expiry, MoveRetention, NewMessage,
     Registration, ResultOutcome, Settled, Store as _, Topology, WriteBatch,
 };
-use portway_store_postgres::{PostgresSettings, PostgresStore};
+use portway_store_postgres::PostgresStore;
 
 use crate::harness::{NOW, Server, batch, blocked, message, own, sent, store};
 use crate::outage::Holder;
@@ -149,7 +149,7 @@ async fn a_report_holds_up_no_step_of_a_removal() {
     let snapshot = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ";
     let all = "SELECT count(*) FROM messages; SELECT count(*) FROM bodies";
     let mut report = Holder::new(&server, &format!("{snapshot}; {all}"));
-    // Whoever stores waits for a step. The second pass meets what the first one began.
+    // What has to be done beside it waits for a step. The second pass meets what the first one began.
     let mut longest = Duration::ZERO;
     for _ in 0..2 {
         loop {
@@ -194,7 +194,6 @@ async fn messages_move_while_their_results_arrive() {
     let (author, reason) = ("ann".into(), "a test".into());
     let confirm = ConfirmRetention { interface: InterfaceId(1), now: NOW, author, reason };
     opened.confirm_retention(&confirm).await.unwrap();
-    // Another session moves what this one settles.
     let settling = Arc::clone(&opened);
     let settling = tokio::spawn(async move {
         for n in 1..=600_u64 {
@@ -203,13 +202,11 @@ async fn messages_move_while_their_results_arrive() {
             assert!(outcome.results.iter().all(|outcome| matches!(outcome, ResultOutcome::Applied(_))));
         }
     });
-    let settings = PostgresSettings { engine: "two".into(), ..server.settings() };
-    let mover = PostgresStore::open(settings).await.unwrap();
     let mut steps = 0;
     loop {
         let step = MoveRetention { interface: InterfaceId(1), age_now: NOW, now: NOW, limit: 50 };
         steps += 1;
-        if mover.move_retention(&step).await.unwrap().state.change.is_none() {
+        if opened.move_retention(&step).await.unwrap().state.change.is_none() {
             break;
         }
     }

@@ -76,7 +76,7 @@ impl State {
 
     pub(super) fn move_retention(&mut self, step: &MoveRetention) -> Moved {
         let mut state = self.retentions.of(step.interface);
-        let Some(change) = state.change else { return Moved { moved: 0, removed: 0, state } };
+        let Some(change) = state.change else { return Moved::nothing(state) };
         let before = step.age_now - change.to.tier.window();
         let (mut gone, mut moved, mut is_cut) = (Vec::new(), 0, false);
         for (id, message) in &mut self.messages {
@@ -102,7 +102,7 @@ impl State {
             state.finish(step.now);
             self.retentions.states.insert(step.interface, state);
         }
-        Moved { moved: moved as u64, removed, state }
+        Moved { moved: moved as u64, removed, state, goes_on: state.change.is_some() }
     }
 
     /// None: nothing waits.

@@ -1,0 +1,140 @@
+//! Steps with old messages beside the writer: nothing waits for them, and a server that lost some gets them again.
+
+use std::sync::Arc;
+
+use portway_model::{InterfaceId, Quarantined, Retention, Tier};
+use portway_store::{
+    ConfirmRetention, Durability, MoveRetention, Moved, Registration, Store as _, Topology, WriteBatch,
+};
+use portway_store_postgres::PostgresStore;
+
+use crate::harness::{NOW, Server, batch, blocked, message, own, sent, store};
+use crate::outage::Holder;
+use crate::retention::{expire_once, filled, set_back};
+
+const STEP: MoveRetention = MoveRetention { interface: InterfaceId(1), age_now: NOW, now: NOW, limit: 20 };
+
+/// Messages of interface `a` are to be kept for one week from now on.
+async fn shorten(store: &PostgresStore) {
+    let retention = Retention { tier: Tier::OneWeek, quarantined: Quarantined::Keep };
+    let interfaces = vec![Registration { name: "a".into(), destinations: vec!["x".into()], retention }];
+    store.register(&Topology { interfaces, now: NOW }).await.unwrap();
+    let (author, reason) = ("ann".into(), "a test".into());
+    let confirm = ConfirmRetention { interface: InterfaceId(1), now: NOW, author, reason };
+    store.confirm_retention(&confirm).await.unwrap();
+}
+
+async fn move_all(store: &PostgresStore) {
+    while store.move_retention(&STEP).await.unwrap().state.change.is_some() {}
+}
+
+#[tokio::test]
+async fn what_arrives_does_not_wait_for_a_step_that_waits() {
+    let server = Server::of_system();
+    let opened = Arc::new(server.open().await);
+    filled(&opened).await;
+    shorten(&opened).await;
+    // As whoever settles a delivery does, and takes long to commit.
+    let mut holder = Holder::new(&server, "SELECT 1 FROM deliveries WHERE message_id = 8 FOR UPDATE");
+    let moving = Arc::clone(&opened);
+    let moving = tokio::spawn(async move { moving.move_retention(&STEP).await });
+    blocked(&server, 1, || moving.is_finished()).await;
+    store(&opened, vec![message("meanwhile")]).await.unwrap();
+    let results = vec![sent(301, 1)];
+    opened.write(WriteBatch { results, ..batch(Durability::Strict) }).await.unwrap();
+    assert!(!moving.is_finished(), "it waits still");
+    holder.let_go();
+    assert_eq!(moving.await.unwrap().unwrap().moved, 20);
+}
+
+#[tokio::test]
+async fn who_settles_what_is_being_moved_waits_for_one_step_and_no_more() {
+    let server = Server::of_system();
+    let opened = Arc::new(server.open().await);
+    store(&opened, (0..600).map(|_| message("x")).collect()).await.unwrap();
+    own(&opened, &[1]).await;
+    shorten(&opened).await;
+    let moving = Arc::clone(&opened);
+    let moving = tokio::spawn(async move { move_all(&moving).await });
+    // All of them at once: every step meets some of these.
+    let results = (1..=600).map(|n| sent(n, 1)).collect();
+    opened.write(WriteBatch { results, ..batch(Durability::Strict) }).await.unwrap();
+    moving.await.unwrap();
+    let settled = "SELECT DISTINCT tier || ' ' || state FROM deliveries WHERE destination_id = 1";
+    assert_eq!(server.sql(settled), "7 1");
+}
+
+#[tokio::test]
+async fn a_change_is_gone_through_again_after_the_server_may_have_lost_steps() {
+    let server = Server::of_system();
+    let opened = server.open().await;
+    filled(&opened).await;
+    shorten(&opened).await;
+    for _ in 0..14 {
+        assert_eq!(opened.move_retention(&STEP).await.unwrap().moved, 20);
+    }
+    server.cluster.stop_hard().unwrap();
+    server.cluster.start_again().unwrap();
+    // As if the last of them had not been flushed.
+    let lost: String = ["messages", "bodies", "deliveries", "attempts"]
+        .map(|table| {
+            let id = if table == "messages" { "id" } else { "message_id" };
+            format!("UPDATE {table} SET tier = 49 WHERE {id} BETWEEN 200 AND 250;")
+        })
+        .concat();
+    server.sql(&lost);
+    move_all(&opened).await;
+    assert_eq!(server.sql("SELECT DISTINCT tier FROM messages"), "7");
+}
+
+#[tokio::test]
+async fn a_change_does_not_end_with_the_session_on_which_its_steps_were_made() {
+    let server = Server::of_system();
+    let opened = Arc::new(server.open().await);
+    filled(&opened).await;
+    shorten(&opened).await;
+    for _ in 0..14 {
+        assert_eq!(opened.move_retention(&STEP).await.unwrap().moved, 20);
+    }
+    // The last step moves what is left, and ends the change once nobody writes.
+    let writes =
+        "SELECT pg_advisory_xact_lock_shared(hashtextextended(current_schema() || ': retention', 0))";
+    let mut writer = Holder::new(&server, writes);
+    let ending = Arc::clone(&opened);
+    let ending = tokio::spawn(async move { ending.move_retention(&STEP).await });
+    blocked(&server, 1, || ending.is_finished()).await;
+    server.cluster.stop_hard().unwrap();
+    let ended: Result<Moved, _> = ending.await.unwrap();
+    assert!(ended.is_err(), "{ended:?}");
+    writer.let_go();
+    server.cluster.start_again().unwrap();
+    // As if the move had not been flushed.
+    server.sql("UPDATE messages SET tier = 49 WHERE id = 290");
+    move_all(&opened).await;
+    assert_eq!(server.sql("SELECT DISTINCT tier FROM messages"), "7");
+}
+
+#[tokio::test]
+async fn a_step_that_was_given_up_leaves_nothing_behind() {
+    let server = Server::of_system();
+    let opened = server.open().await;
+    filled(&opened).await;
+    set_back(&server);
+    let mut holder = Holder::new(&server, "SELECT 1 FROM messages WHERE id = 7 FOR UPDATE");
+    let mut steps = 0;
+    // The engine went away in the middle of one.
+    loop {
+        tokio::select! {
+            expired = expire_once(&opened) => {
+                assert!(expired.goes_on);
+                steps += 1;
+            }
+            () = blocked(&server, 1, || false) => break,
+        }
+    }
+    assert!(steps > 0);
+    holder.let_go();
+    while expire_once(&opened).await.goes_on {}
+    assert_eq!(server.sql("SELECT string_agg(id || ' ' || tier, ',' ORDER BY id) FROM messages"), "7 0,8 0");
+    assert_eq!(server.sql("SELECT count(*) FROM sealed_periods"), "0");
+}
