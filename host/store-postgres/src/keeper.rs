@@ -337,9 +337,11 @@ async fn expire_in(
     passes: &Passes,
     expiry: &Expiry,
 ) -> Result<(Expired, Passes), Failed> {
-    retention::save_age(session, expiry.aged_to).await?;
     let stepped = match keeping::take_turn(session).await? {
-        true => passes.step(session, expiry).await?,
+        true => {
+            retention::save_age(session, expiry.aged_to).await?;
+            passes.step(session, expiry).await?
+        }
         false => (Expired { messages: 0, goes_on: true }, passes.clone()),
     };
     // In the order in which a batch locks them.
@@ -349,9 +351,11 @@ async fn expire_in(
 }
 
 async fn periods_in(session: &mut Session, periods: &mut Periods, expiry: &Expiry) -> Result<Next, Failed> {
-    retention::save_age(session, expiry.aged_to).await?;
     let next = match keeping::take_turn(session).await? {
-        true => periods.step(session, expiry).await?,
+        true => {
+            retention::save_age(session, expiry.aged_to).await?;
+            periods.step(session, expiry).await?
+        }
         false => Next::Stepped(0),
     };
     session.commit(REMOVE).await?;
