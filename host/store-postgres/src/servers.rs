@@ -17,6 +17,8 @@ use crate::query::value;
 pub(crate) const SERVERS_MAX: usize = 16;
 /// What other clients are told to look for a server with. Here it is looked for anyway.
 const WANTED: &str = "target_session_attrs";
+/// Stands in an address for the server that a parameter names.
+const REPLACED: &str = "localhost";
 
 /// Whether a server accepts no writes; and its timeline in hexadecimal digits with the number that its
 /// database was made with.
@@ -177,15 +179,25 @@ fn split(url: &str) -> Result<Vec<String>, String> {
         Some((user, hosts)) => (format!("{user}@"), hosts),
         None => (String::new(), authority),
     };
-    let hosts: Vec<&str> = hosts.split(',').collect();
+    let names_host = rest.split_once('?').is_some_and(|(_, rest)| rest.split('&').any(is_host));
+    let mut hosts: Vec<&str> = hosts.split(',').collect();
+    if hosts == [""] && names_host {
+        // Where there is a user there has to be a name of a server too, and the parameter counts.
+        hosts = vec![REPLACED];
+    }
     if hosts.len() > SERVERS_MAX {
         return Err(format!("it names {} servers, at most {SERVERS_MAX} are taken", hosts.len()));
     }
-    if hosts.len() > 1 && hosts.iter().any(|host| host.is_empty()) {
+    if (hosts.len() > 1 || !user.is_empty()) && hosts.iter().any(|host| host.is_empty()) {
         return Err("the name of a server is missing".into());
     }
     let rest = without_wanted(rest)?;
     Ok(hosts.iter().map(|host| format!("{scheme}://{user}{host}{rest}")).collect())
+}
+
+/// Whether a parameter names the server, or the folder of its socket.
+fn is_host(parameter: &str) -> bool {
+    parameter.starts_with("host=") || parameter.starts_with("hostaddr=")
 }
 
 /// The path and the parameters without the one that says what kind of server is wanted.
@@ -220,6 +232,13 @@ mod tests {
         assert_eq!(told, ["postgresql://h1", "postgresql://h2"]);
         let place = Servers::parse("postgres://ann:secret@h1:5433,h2/x").unwrap().place();
         assert_eq!(place, "ann@h1:5433,h2:5432/x");
+        for url in [
+            "postgres://ann@/x?host=/run/postgresql",
+            "postgres:///x?user=ann&host=/run/postgresql",
+            "postgres://ann@%2Frun%2Fpostgresql/x",
+        ] {
+            assert_eq!(Servers::parse(url).unwrap().place(), "ann@/run/postgresql:5432/x", "{url}");
+        }
     }
 
     #[test]
@@ -229,6 +248,7 @@ mod tests {
             ("http://h1,h2/x", "does not begin"),
             ("postgres://h1,,h2/x", "is missing"),
             ("postgres://ann@h1,/x", "is missing"),
+            ("postgres://ann@/x", "is missing"),
             ("postgres://h1,h2/x?target_session_attrs=any", "needs `read-write`"),
             (many.as_str(), "at most 16"),
         ] {

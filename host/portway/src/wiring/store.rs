@@ -106,8 +106,10 @@ fn place_of(url: &str) -> String {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     let servers = authority.rsplit_once('@').map_or(authority, |(_, servers)| servers);
-    let database = path.split('?').next().unwrap_or_default();
-    format!("postgres://{servers}{database}")
+    let (database, parameters) = path.split_once('?').unwrap_or((path, ""));
+    let host = parameters.split('&').find(|parameter| parameter.starts_with("host="));
+    let host = host.map(|host| format!("?{host}")).unwrap_or_default();
+    format!("postgres://{servers}{database}{host}")
 }
 
 #[cfg(test)]
@@ -120,6 +122,7 @@ mod tests {
             ("postgres://ann:se@cret@db:5433/x?sslmode=require", "postgres://db:5433/x"),
             ("postgres://ann:secret@h1:5433,h2/x?target_session_attrs=read-write", "postgres://h1:5433,h2/x"),
             ("postgres://%2Frun%2Fpostgresql/x", "postgres://%2Frun%2Fpostgresql/x"),
+            ("postgres://ann@/x?password=secret&host=/run/p", "postgres:///x?host=/run/p"),
             ("postgres://db", "postgres://db"),
             ("nonsense", "postgres://"),
         ] {
