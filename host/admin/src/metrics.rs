@@ -187,6 +187,7 @@ pub(crate) fn render(status: &Status) -> String {
     render_sources(&mut page, status);
     render_polls(&mut page, status);
     render_plugins(&mut page, status);
+    render_queues(&mut page, status);
     render_destinations(&mut page, status);
     page.text
 }
@@ -401,11 +402,12 @@ fn now(status: &Status) -> portway_model::Timestamp {
     status.engine.started_at.0 + std::time::Duration::from_secs(status.engine.uptime_s)
 }
 
-fn render_destinations(page: &mut Page, status: &Status) {
-    let destinations = || {
-        let each = |interface| Interface::destinations_with_name(interface);
-        status.interfaces.iter().flat_map(each)
-    };
+/// What waits, unless nobody knows: no figure is better than a wrong one.
+fn render_queues(page: &mut Page, status: &Status) {
+    if !status.knows_queues() {
+        return;
+    }
+    let destinations = || status.interfaces.iter().flat_map(Interface::destinations_with_name);
     let now = now(status);
     page.head(Metric::Waiting);
     for (labels, destination) in destinations() {
@@ -420,6 +422,10 @@ fn render_destinations(page: &mut Page, status: &Status) {
     for (labels, destination) in destinations() {
         page.line(Metric::Quarantined, &labels, destination.quarantined as f64);
     }
+}
+
+fn render_destinations(page: &mut Page, status: &Status) {
+    let destinations = || status.interfaces.iter().flat_map(Interface::destinations_with_name);
     page.head(Metric::LanesBlocked);
     for (labels, destination) in destinations() {
         page.line(Metric::LanesBlocked, &labels, destination.lanes_blocked as f64);

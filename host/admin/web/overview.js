@@ -55,8 +55,8 @@ export class Overview {
       ["Taken in", engine.intake.closed ? "closed" : "open"],
       ["Stored", `${count(engine.intake.stored)} (${rate(rates.of("stored", now))})`],
       ["Repeated", count(engine.intake.duplicates)],
-      ["Waiting", count(sum((one) => one.waiting))],
-      ["Quarantined", count(sum((one) => one.quarantined))],
+      ["Waiting", queued(this.live, sum((one) => one.waiting))],
+      ["Quarantined", queued(this.live, sum((one) => one.quarantined))],
       ["Running for", ago(engine.started_at, now)],
       ["Disk free", bytes(engine.free_bytes)],
     ] : [];
@@ -147,6 +147,11 @@ function sourceWords(one, perSecond, now) {
 }
 
 /** What was refused or taken with a remark. */
+/** A count that the store was asked for; nobody knows it if the store was away since the start. */
+function queued({ engine }, number) {
+  return engine?.away && !engine.away.read_at ? "?" : count(number);
+}
+
 function oddWords(one) {
   const refused = one.refusals.map((each) => `${each.reason} ${count(each.count)}`);
   const noticed = one.notices.map((each) => `${each.code} ${count(each.count)}`);
@@ -169,9 +174,9 @@ function updateRow(tr, one, to, live, now) {
   const { counts, latency } = to;
   const texts = [
     rate(live.rates.of(`out ${one.name} ${to.name}`, now)),
-    count(to.waiting),
+    queued(live, to.waiting),
     to.oldest ? ago(to.oldest, now) : "–",
-    count(to.quarantined),
+    queued(live, to.quarantined),
     count(counts.sent),
     latency.count ? `${latency.p50_ms.toFixed(1)} ms` : "–",
     latency.count ? `${latency.p99_ms.toFixed(1)} ms` : "–",

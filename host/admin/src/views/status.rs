@@ -171,6 +171,13 @@ pub struct StoreAway {
     pub read_at: Option<Time>,
 }
 
+impl Status {
+    /// Whether what it says of queues was ever read.
+    pub fn knows_queues(&self) -> bool {
+        self.store.away.as_ref().is_none_or(|away| away.read_at.is_some())
+    }
+}
+
 /// Limits in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Memory {

@@ -21,6 +21,8 @@ pub(crate) struct Engine {
     /// Status asked so often.
     pub(crate) looks: Mutex<u64>,
     pub(crate) is_away: Mutex<bool>,
+    /// Its store was not read since the start.
+    pub(crate) away: Mutex<Option<views::StoreAway>>,
 }
 
 impl Engine {
@@ -149,7 +151,7 @@ impl Control for Engine {
                 log_bytes: 2,
                 pruned: 3,
                 notes: Vec::new(),
-                away: None,
+                away: self.away.lock().unwrap().clone(),
             },
             retention: views::RetentionCounts { changing: 1, unconfirmed: 2, clock_off_s: 3 },
             memory: views::Memory { resident_bytes: None, waiting: 3, body_bytes: 9, runs: 0 },

@@ -40,6 +40,20 @@ async fn status_and_metrics_say_the_same() {
 }
 
 #[tokio::test]
+async fn what_waits_is_no_figure_while_nobody_knows_it() {
+    let api = Api::start().await;
+    let why = views::Reason { code: "store".into(), text: "the database is away".into() };
+    *api.engine.away.lock().unwrap() = Some(views::StoreAway { why, read_at: None });
+    let (_, _, body) = api.send("GET /metrics", "").await;
+    for unknown in ["destination_waiting{", "destination_oldest_seconds", "destination_quarantined{"] {
+        assert!(!body.contains(unknown), "{unknown} in\n{body}");
+    }
+    assert!(body.contains("portway_store_readable 0"), "{body}");
+    assert!(body.contains("portway_destination_state{"), "{body}");
+    api.stop().await;
+}
+
+#[tokio::test]
 async fn messages_are_listed_shown_and_handed_out() {
     let api = Api::start().await;
     let (code, _, body) = api

@@ -52,7 +52,7 @@ pub fn show_status(status: &Status) -> String {
     show_others(&mut text, status);
     for interface in &status.interfaces {
         text.push('\n');
-        show_interface(&mut text, interface);
+        show_interface(&mut text, interface, status.knows_queues());
     }
     for plugin in status.plugins.iter().filter(|plugin| plugin.path.is_some()) {
         let replaces = if plugin.replaces { ", in place of the one that comes with Portway" } else { "" };
@@ -155,7 +155,7 @@ fn show_retention(text: &mut String, retention: &RetentionCounts) {
     }
 }
 
-fn show_interface(text: &mut String, interface: &Interface) {
+fn show_interface(text: &mut String, interface: &Interface, knows_queues: bool) {
     let _ = match (&interface.listener, &interface.poll) {
         (Some(listener), _) => writeln!(
             text,
@@ -200,13 +200,14 @@ fn show_interface(text: &mut String, interface: &Interface) {
         }
     }
     for destination in &interface.destinations {
-        show_destination(text, &interface.name, destination);
+        show_destination(text, &interface.name, destination, knows_queues);
     }
 }
 
-fn show_destination(text: &mut String, interface: &str, destination: &Destination) {
+fn show_destination(text: &mut String, interface: &str, destination: &Destination, knows_queues: bool) {
     let Destination { name, to, state, waiting, counts, .. } = destination;
-    let _ = write!(text, "  → {name} ({to}): {} waiting", show::number(*waiting));
+    let waiting = if knows_queues { show::number(*waiting) } else { "?".to_owned() };
+    let _ = write!(text, "  → {name} ({to}): {waiting} waiting");
     if let Some(oldest) = destination.oldest {
         let _ = write!(text, ", oldest {}", show::age(oldest));
     }
