@@ -16,8 +16,9 @@ use crate::connect::Connector;
 use crate::error::Failed;
 use crate::number::{HELD, TIERS};
 use crate::open::{OpenError, classify};
-use crate::partition::{self, Patience, Slot, TABLES};
+use crate::partition::{self, Leaf, Patience, Slot, TABLES};
 use crate::query::{Session, value};
+use crate::sealed;
 use crate::settings::PostgresSettings;
 
 /// A million rows are moved or cleaned up in less, also on a slow disk.
@@ -35,7 +36,7 @@ pub struct BenchDatabase {
     own: Connector,
 }
 
-/// How far the removal of what [`BenchDatabase::age`] made old has come.
+/// How far the move of what is needed of that which [`BenchDatabase::age`] made old has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
     Waits,
@@ -114,19 +115,21 @@ impl BenchDatabase {
         Ok(())
     }
 
-    /// Looks at the periods of [`BenchDatabase::age`], not at what is in them.
+    /// Looks at the periods of [`BenchDatabase::age`], not at what is in them: once its removal is decided nothing
+    /// in a period is needed.
     pub async fn removal(&self) -> Result<Removal, StoreError> {
         let mut session = connected(&self.own).await?;
         let today = partition::today(&mut session).await?;
         let leaves = partition::leaves(&mut session).await?;
-        let is_sealed = session.read_one("look for sealed periods", sqlx::query(SEALED), |row| value(row, 0));
-        let is_sealed: bool = is_sealed.await?.unwrap_or_default();
+        let sealed = sealed::list(&mut session).await?;
         session.close().await;
-        let is_there = leaves.iter().any(|leaf| leaf.tier == TIERS[0] && leaf.from <= aged_to(today));
-        Ok(match (is_sealed, is_there) {
-            (true, _) => Removal::Runs,
-            (false, true) => Removal::Waits,
-            (false, false) => Removal::Over,
+        let is_decided =
+            |leaf: &Leaf| sealed.iter().any(|sealed| sealed.going && sealed.contains((leaf.tier, leaf.from)));
+        let is_old = |leaf: &&Leaf| leaf.tier == TIERS[0] && leaf.from <= aged_to(today);
+        Ok(match leaves.iter().filter(is_old).all(is_decided) {
+            true => Removal::Over,
+            false if sealed.is_empty() => Removal::Waits,
+            false => Removal::Runs,
         })
     }
 
@@ -161,7 +164,6 @@ impl BenchDatabase {
     }
 }
 
-const SEALED: &str = "SELECT EXISTS (SELECT 1 FROM sealed_periods)";
 const COUNT_HELD: &str = "SELECT count(*) FROM deliveries WHERE tier = $1";
 
 async fn connected(connector: &Connector) -> Result<Session, Failed> {

@@ -226,7 +226,6 @@ impl Keeper {
             Ok(true) => work.messages,
             Ok(false) => 0,
             Err(failed) => {
-                self.passes.periods.give_up();
                 tracing::info!(error = %failed.told(), "a period cannot be removed now: tried again later");
                 0
             }

@@ -97,12 +97,6 @@ impl Periods {
         }
     }
 
-    /// Nothing more is done with periods in this pass: whoever is in the way of one is in that of others.
-    pub(crate) fn give_up(&mut self) {
-        self.work = None;
-        self.is_over = true;
-    }
-
     /// One step, inside the transaction that is open.
     pub(crate) async fn step(&mut self, session: &mut Session, expiry: &Expiry) -> Result<Next, Failed> {
         if self.is_over {

@@ -10,7 +10,7 @@ use portway_store_postgres::PostgresStore;
 
 use crate::harness::{NOW, Server, batch, blocked, message, own, sent, store};
 use crate::outage::Holder;
-use crate::retention::{expire_once, filled, set_back};
+use crate::retention::{expire, expire_once, filled, set_back, set_back_over};
 
 const STEP: MoveRetention = MoveRetention { interface: InterfaceId(1), age_now: NOW, now: NOW, limit: 20 };
 
@@ -141,5 +141,22 @@ async fn a_step_that_was_given_up_leaves_nothing_behind() {
     holder.let_go();
     while expire_once(&opened).await.goes_on {}
     assert_eq!(server.sql("SELECT string_agg(id || ' ' || tier, ',' ORDER BY id) FROM messages"), "7 0,8 0");
+    assert_eq!(server.sql("SELECT count(*) FROM sealed_periods"), "0");
+}
+
+#[tokio::test]
+async fn what_is_needed_of_all_periods_is_held_though_none_can_be_removed_yet() {
+    let server = Server::of_system();
+    let opened = server.open().await;
+    filled(&opened).await;
+    set_back_over(&server, 5);
+    let mut report = Holder::new(&server, "SELECT count(*) FROM messages; SELECT count(*) FROM bodies");
+    expire(&opened).await;
+    let held = "SELECT string_agg(id::text, ' ' ORDER BY id) FROM messages WHERE tier = 0";
+    assert_eq!(server.sql(held), "7 8", "they are of different weeks");
+    assert_eq!(server.sql("SELECT count(*) FROM sealed_periods WHERE NOT going"), "0");
+    report.let_go();
+    expire(&opened).await;
+    assert_eq!(server.sql("SELECT string_agg(id::text, ' ' ORDER BY id) FROM messages"), "7 8");
     assert_eq!(server.sql("SELECT count(*) FROM sealed_periods"), "0");
 }
