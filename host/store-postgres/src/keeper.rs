@@ -10,7 +10,7 @@ use portway_store::{ConfirmRetention, Durability, Expired, Expiry, MoveRetention
 use crate::error::{Failed, closed};
 use crate::expiry::{self, Passes};
 use crate::moving;
-use crate::partition::{self, Patience, Slot};
+use crate::partition::{self, Patience, Slot, There};
 use crate::query::Session;
 use crate::removal::{Next, Periods, Work};
 use crate::sealed::{self, Sealed};
@@ -26,6 +26,7 @@ pub(crate) struct Keeper {
     /// Of the readers' sessions, when it was begun: with theirs it goes, since the server may be another.
     era: u64,
     passes: Passes,
+    there: There,
     is_closed: bool,
 }
 
@@ -55,7 +56,7 @@ macro_rules! alone {
             let done = done.await;
             match $keeper.ended(session, done).await {
                 Ok(done) => break Ok::<_, StoreError>(done),
-                Err(failed) if failed.is_contended() && tries < TRIES_MAX => pause(tries).await,
+                Err(failed) if is_worth_another_try(&failed) && tries < TRIES_MAX => pause(tries).await,
                 Err(failed) => break Err(failed.told()),
             }
         }
@@ -64,7 +65,14 @@ macro_rules! alone {
 
 impl Keeper {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Keeper { shared, session: None, era: 0, passes: Passes::default(), is_closed: false }
+        Keeper {
+            shared,
+            session: None,
+            era: 0,
+            passes: Passes::default(),
+            there: There::default(),
+            is_closed: false,
+        }
     }
 
     /// A session, taken out of its place: whoever is cancelled in the middle takes it along.
@@ -106,10 +114,11 @@ impl Keeper {
         }
     }
 
-    /// The transaction of what failed is rolled back.
+    /// The transaction of what failed is rolled back, perhaps since a partition was removed.
     async fn ended<T>(&mut self, mut session: Session, done: Result<T, Failed>) -> Result<T, Failed> {
         if done.is_err() {
             session.roll_back().await;
+            self.there.forget();
         }
         self.keep(session);
         done
@@ -151,7 +160,7 @@ impl Keeper {
                     self.shared.housekeeping.set_kept(&self.passes.kept);
                     return Ok(Step::Done(expired));
                 }
-                Err(failed) if failed.is_contended() && tries < TRIES_MAX => pause(tries).await,
+                Err(failed) if is_worth_another_try(&failed) && tries < TRIES_MAX => pause(tries).await,
                 Err(failed) => return Err(failed.told()),
             }
         }
@@ -164,7 +173,7 @@ impl Keeper {
             tries += 1;
             let mut session = self.begin(REMOVE, Turn::Beside(Durability::Relaxed)).await?;
             let mut periods = self.passes.periods.clone();
-            let stepped = periods_in(&mut session, &mut periods, expiry).await;
+            let stepped = periods_in(&mut session, &mut periods, expiry, &mut self.there).await;
             match self.ended(session, stepped).await {
                 Ok(Next::Lacks(slots)) => {
                     if tries >= TRIES_MAX || !self.make_for(&slots).await {
@@ -184,7 +193,7 @@ impl Keeper {
                     self.passes.periods = periods;
                     return Ok(next);
                 }
-                Err(failed) if failed.is_contended() && tries < TRIES_MAX => pause(tries).await,
+                Err(failed) if is_worth_another_try(&failed) && tries < TRIES_MAX => pause(tries).await,
                 Err(failed) => return Err(failed.told()),
             }
         }
@@ -259,7 +268,7 @@ impl Keeper {
                     };
                     return Ok(Moved { moved, removed, state, goes_on: state.change.is_some() });
                 }
-                Err(failed) if failed.is_contended() && tries < TRIES_MAX => pause(tries).await,
+                Err(failed) if is_worth_another_try(&failed) && tries < TRIES_MAX => pause(tries).await,
                 Err(failed) => return Err(failed.told()),
             }
         }
@@ -269,7 +278,7 @@ impl Keeper {
         let mut session = self.begin(MOVE, Turn::Beside(Durability::Relaxed)).await?;
         let moved_to = self.passes.moved_to.get(&step.interface).copied();
         let moved = async {
-            let moved = moving::move_some(&mut session, step, moved_to).await?;
+            let moved = moving::move_some(&mut session, step, moved_to, &mut self.there).await?;
             session.commit(MOVE).await?;
             Ok(moved)
         };
@@ -331,6 +340,11 @@ impl Keeper {
     }
 }
 
+/// Others were in the way, or removed a partition that was there before.
+fn is_worth_another_try(failed: &Failed) -> bool {
+    failed.is_contended() || failed.lacks_partition()
+}
+
 async fn expire_in(
     session: &mut Session,
     passes: &Passes,
@@ -349,11 +363,16 @@ async fn expire_in(
     Ok(stepped)
 }
 
-async fn periods_in(session: &mut Session, periods: &mut Periods, expiry: &Expiry) -> Result<Next, Failed> {
+async fn periods_in(
+    session: &mut Session,
+    periods: &mut Periods,
+    expiry: &Expiry,
+    there: &mut There,
+) -> Result<Next, Failed> {
     let next = match keeping::take_turn(session).await? {
         true => {
             retention::save_age(session, expiry.aged_to).await?;
-            periods.step(session, expiry).await?
+            periods.step(session, expiry, there).await?
         }
         false => Next::Stepped(0),
     };

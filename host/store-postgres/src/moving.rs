@@ -13,7 +13,7 @@ use crate::expiry::{LOOKED_AT_MAX, TOUCHED_MAX};
 use crate::keeping::{self, Held, Row};
 use crate::number::{self, HELD, stored};
 use crate::old::{Looked, Old};
-use crate::partition::{self, Slot};
+use crate::partition::{Slot, There};
 use crate::query::Session;
 use crate::retention;
 use crate::sealed::{self, Sealed};
@@ -54,6 +54,7 @@ pub(crate) async fn move_some(
     session: &mut Session,
     step: &MoveRetention,
     moved_to: Option<(RetentionChange, i64)>,
+    there: &mut There,
 ) -> Result<Step, Failed> {
     let state = retention::state_of(session, step.interface).await?.unwrap_or_default();
     let Some(change) = state.change else { return Ok(Step::Idle(state)) };
@@ -71,7 +72,7 @@ pub(crate) async fn move_some(
     if sealed::meets(&sealed, &slots) {
         return Ok(Step::Waits(state));
     }
-    let lacks = partition::lacking(session, slots).await?;
+    let lacks = there.lacking(session, slots).await?;
     if !lacks.is_empty() {
         return Ok(Step::Lacks(lacks));
     }

@@ -132,14 +132,32 @@ fn missing(leaves: &[Leaf], today: i32) -> Vec<(&'static str, i16)> {
 /// The tier and day of a message.
 pub(crate) type Slot = (i16, i32);
 
-/// Those of the slots for which a partition is missing.
-pub(crate) async fn lacking(session: &mut Session, slots: BTreeSet<Slot>) -> Result<BTreeSet<Slot>, Failed> {
-    if slots.is_empty() {
-        return Ok(slots);
+/// Slots that had their partitions when somebody looked. Another may have removed them since: then the server
+/// says that one is missing, and this is to be forgotten.
+#[derive(Default)]
+pub(crate) struct There(BTreeSet<Slot>);
+
+impl There {
+    pub(crate) fn forget(&mut self) {
+        self.0.clear();
     }
-    let leaves = leaves(session).await?;
-    let is_there = |(tier, day): &Slot| TABLES.iter().all(|table| has(&leaves, table, *tier, *day));
-    Ok(slots.into_iter().filter(|slot| !is_there(slot)).collect())
+
+    /// Those of the slots for which a partition is missing. To list all partitions takes as long as to move some
+    /// messages, so it is done for new slots only.
+    pub(crate) async fn lacking(
+        &mut self,
+        session: &mut Session,
+        slots: BTreeSet<Slot>,
+    ) -> Result<BTreeSet<Slot>, Failed> {
+        if slots.is_subset(&self.0) {
+            return Ok(BTreeSet::new());
+        }
+        let leaves = leaves(session).await?;
+        let is_there = |(tier, day): &Slot| TABLES.iter().all(|table| has(&leaves, table, *tier, *day));
+        let (there, lacking): (BTreeSet<Slot>, _) = slots.into_iter().partition(is_there);
+        self.0 = there;
+        Ok(lacking)
+    }
 }
 
 /// Makes the partitions of these slots that are not there.

@@ -11,7 +11,7 @@ use crate::error::Failed;
 use crate::keeping;
 use crate::number::{self, HELD};
 use crate::old::Old;
-use crate::partition::{self, Leaf, Slot};
+use crate::partition::{self, Leaf, Slot, There};
 use crate::query::{Session, value};
 use crate::retention::States;
 use crate::sealed::{self, Sealed};
@@ -105,8 +105,8 @@ pub(crate) enum Cleared {
 pub(crate) async fn clear(
     session: &mut Session,
     sealed: Sealed,
-    expiry: &Expiry,
-    states: &States,
+    (expiry, states): (&Expiry, &States),
+    there: &mut There,
 ) -> Result<Cleared, Failed> {
     let found = sealed::needed(session, sealed).await?;
     if found.is_empty() {
@@ -130,7 +130,7 @@ pub(crate) async fn clear(
     if sealed::meets(&sealed::list(session).await?, &slots) {
         return Ok(Cleared::Stuck);
     }
-    let lacks = partition::lacking(session, slots).await?;
+    let lacks = there.lacking(session, slots).await?;
     if !lacks.is_empty() {
         return Ok(Cleared::Lacks(lacks));
     }

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use portway_store::Expiry;
 
 use crate::error::Failed;
-use crate::partition::Slot;
+use crate::partition::{Slot, There};
 use crate::period::{self, Checked, Cleared};
 use crate::query::Session;
 use crate::retention::{self, States};
@@ -98,7 +98,12 @@ impl Periods {
     }
 
     /// One step, inside the transaction that is open.
-    pub(crate) async fn step(&mut self, session: &mut Session, expiry: &Expiry) -> Result<Next, Failed> {
+    pub(crate) async fn step(
+        &mut self,
+        session: &mut Session,
+        expiry: &Expiry,
+        there: &mut There,
+    ) -> Result<Next, Failed> {
         if self.is_over {
             return Ok(Next::Nothing);
         }
@@ -113,7 +118,7 @@ impl Periods {
         self.work = Some(work);
         match work.stage {
             Stage::Check(after) => self.check(session, work, after, expiry, &states).await,
-            Stage::Needed => self.clear(session, work, expiry, &states).await,
+            Stage::Needed => self.clear(session, work, (expiry, &states), there).await,
             Stage::Beside(after) => {
                 match period::remove_beside(session, work.sealed, after).await? {
                     Some((last, count)) => {
@@ -154,10 +159,10 @@ impl Periods {
         &mut self,
         session: &mut Session,
         work: Work,
-        expiry: &Expiry,
-        states: &States,
+        (expiry, states): (&Expiry, &States),
+        there: &mut There,
     ) -> Result<Next, Failed> {
-        match period::clear(session, work.sealed, expiry, states).await? {
+        match period::clear(session, work.sealed, (expiry, states), there).await? {
             Cleared::Nothing => Ok(Next::Decide(work)),
             Cleared::Lacks(slots) => Ok(Next::Lacks(slots)),
             Cleared::Some(removed) => Ok(Next::Stepped(removed)),

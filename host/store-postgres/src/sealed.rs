@@ -16,9 +16,9 @@ use crate::query::{Session, value};
 use crate::retention;
 use crate::transaction::{Turn, begin};
 
-/// Messages that are held elsewhere in one transaction. Whoever settles one of these waits while it runs, so it
-/// has to take no longer than a commit or two; between two of them there is a pause that is longer anyway.
-const HELD_MAX: u32 = 64;
+/// Messages that are held elsewhere in one transaction: as few as make a step short beside a commit, since on
+/// a machine with few processors whoever stores waits for these. Between two steps there is a pause that is longer.
+const HELD_MAX: u32 = 24;
 
 /// A period that is sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -160,3 +160,28 @@ async fn what_is_needed_of_all_periods_is_held_though_none_can_be_removed_yet() 
     assert_eq!(server.sql("SELECT string_agg(id::text, ' ' ORDER BY id) FROM messages"), "7 8");
     assert_eq!(server.sql("SELECT count(*) FROM sealed_periods"), "0");
 }
+
+#[tokio::test]
+async fn a_month_that_another_removed_between_two_steps_is_made_again() {
+    let server = Server::of_system();
+    let opened = server.open().await;
+    store(&opened, (0..60).map(|_| message("x")).collect()).await.unwrap();
+    set_back(&server);
+    let held = "SELECT count(*) FROM messages WHERE tier = 0";
+    while server.sql(held) == "0" {
+        assert!(expire_once(&opened).await.goes_on);
+    }
+    let first: u32 = server.sql(held).parse().unwrap();
+    assert!(first < 60, "there are more steps");
+    // All that was in it was delivered, and then it was empty.
+    server.sql(
+        "DO $$ DECLARE t text; BEGIN
+        FOREACH t IN ARRAY ARRAY['bodies', 'attempts', 'outputs', 'deliveries', 'messages'] LOOP
+            EXECUTE (SELECT format('DROP TABLE %s', string_agg(inhrelid::regclass::text, ', '))
+                FROM pg_inherits WHERE inhparent = (t || '_t0')::regclass);
+        END LOOP; END $$",
+    );
+    expire(&opened).await;
+    assert_eq!(server.sql(held), (60 - first).to_string());
+    assert_eq!(server.sql("SELECT count(*) FROM messages"), (60 - first).to_string());
+}
