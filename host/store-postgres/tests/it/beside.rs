@@ -2,27 +2,15 @@
 
 use std::sync::Arc;
 
-use portway_model::{InterfaceId, Quarantined, Retention, Tier};
-use portway_store::{
-    ConfirmRetention, Durability, MoveRetention, Registration, Store as _, Topology, WriteBatch,
-};
+use portway_model::InterfaceId;
+use portway_store::{Durability, MoveRetention, Store as _, WriteBatch};
 use portway_store_postgres::PostgresStore;
 
 use crate::harness::{NOW, Server, batch, blocked, message, own, sent, store};
 use crate::outage::Holder;
-use crate::retention::{expire, expire_once, filled, set_back, set_back_over};
+use crate::retention::{expire, expire_once, filled, set_back, set_back_over, shorten};
 
 const STEP: MoveRetention = MoveRetention { interface: InterfaceId(1), age_now: NOW, now: NOW, limit: 20 };
-
-/// Messages of interface `a` are to be kept for one week from now on.
-async fn shorten(store: &PostgresStore) {
-    let retention = Retention { tier: Tier::OneWeek, quarantined: Quarantined::Keep };
-    let interfaces = vec![Registration { name: "a".into(), destinations: vec!["x".into()], retention }];
-    store.register(&Topology { interfaces, now: NOW }).await.unwrap();
-    let (author, reason) = ("ann".into(), "a test".into());
-    let confirm = ConfirmRetention { interface: InterfaceId(1), now: NOW, author, reason };
-    store.confirm_retention(&confirm).await.unwrap();
-}
 
 async fn move_all(store: &PostgresStore) {
     while store.move_retention(&STEP).await.unwrap().state.change.is_some() {}

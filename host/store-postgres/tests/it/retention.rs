@@ -81,6 +81,17 @@ pub(crate) async fn filled(store_: &PostgresStore) {
     assert!(outcome.results.iter().all(|outcome| matches!(outcome, ResultOutcome::Applied(_))));
 }
 
+/// Messages of interface `a` are to be kept for one week from now on.
+pub(crate) async fn shorten(store: &PostgresStore) {
+    let destinations = ["x", "y", "z"].map(str::to_owned).to_vec();
+    let retention = Retention { tier: Tier::OneWeek, quarantined: Quarantined::Keep };
+    let interfaces = vec![Registration { name: "a".into(), destinations, retention }];
+    store.register(&Topology { interfaces, now: NOW }).await.unwrap();
+    let (author, reason) = ("ann".into(), "a test".into());
+    let confirm = ConfirmRetention { interface: InterfaceId(1), now: NOW, author, reason };
+    store.confirm_retention(&confirm).await.unwrap();
+}
+
 fn resend(message: u64) -> WriteBatch {
     let action = Action {
         message: MessageId(message),
@@ -187,13 +198,7 @@ async fn messages_move_while_their_results_arrive() {
     let server = Server::of_system();
     let opened = Arc::new(server.open().await);
     store(&opened, (0..600).map(|_| message("x")).collect()).await.unwrap();
-    let destinations = ["x", "y", "z"].map(str::to_owned).to_vec();
-    let retention = Retention { tier: Tier::OneWeek, quarantined: Quarantined::Keep };
-    let interfaces = vec![Registration { name: "a".into(), destinations, retention }];
-    opened.register(&Topology { interfaces, now: NOW }).await.unwrap();
-    let (author, reason) = ("ann".into(), "a test".into());
-    let confirm = ConfirmRetention { interface: InterfaceId(1), now: NOW, author, reason };
-    opened.confirm_retention(&confirm).await.unwrap();
+    shorten(&opened).await;
     let settling = Arc::clone(&opened);
     let settling = tokio::spawn(async move {
         for n in 1..=600_u64 {

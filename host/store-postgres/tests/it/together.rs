@@ -3,18 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use portway_model::{InterfaceId, MessageId, Quarantined, Retention, Tier};
-use portway_store::{
-    ConfirmRetention, Durability, MoveRetention, Registration, ResultOutcome, Store as _, Topology,
-    WriteBatch,
-};
+use portway_model::{InterfaceId, MessageId};
+use portway_store::{Durability, MoveRetention, ResultOutcome, Store as _, WriteBatch};
 use portway_store_postgres::{PostgresSettings, PostgresStore};
 use tokio::task::JoinSet;
 
 use crate::engines::engine;
 use crate::harness::{NOW, Server, batch, message, sent, store};
 use crate::outage::Holder;
-use crate::retention::{expire_once, filled, set_back, set_back_over};
+use crate::retention::{expire_once, filled, set_back, set_back_over, shorten};
 
 async fn another(server: &Server) -> Arc<PostgresStore> {
     let settings = PostgresSettings { engine: "two".into(), ..server.settings() };
@@ -102,13 +99,7 @@ async fn two_that_move_messages_at_once_move_each_once_while_results_arrive() {
     server.new_settings();
     let (one, two) = (engine(&server, "one").await, engine(&server, "two").await);
     store(&one, (0..600).map(|_| message("x")).collect()).await.unwrap();
-    let destinations = ["x", "y", "z"].map(str::to_owned).to_vec();
-    let retention = Retention { tier: Tier::OneWeek, quarantined: Quarantined::Keep };
-    let interfaces = vec![Registration { name: "a".into(), destinations, retention }];
-    one.register(&Topology { interfaces, now: NOW }).await.unwrap();
-    let (author, reason) = ("ann".into(), "a test".into());
-    let confirm = ConfirmRetention { interface: InterfaceId(1), now: NOW, author, reason };
-    one.confirm_retention(&confirm).await.unwrap();
+    shorten(&one).await;
     let (moved, settled) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let mut movers = JoinSet::new();
     for store in [&one, &two] {
@@ -144,12 +135,7 @@ async fn who_finds_another_at_old_messages_leaves_them_to_it_and_does_not_wait()
     let server = Server::of_system();
     let one = server.open().await;
     filled(&one).await;
-    let retention = Retention { tier: Tier::OneWeek, quarantined: Quarantined::Keep };
-    let interfaces = vec![Registration { name: "a".into(), destinations: vec!["x".into()], retention }];
-    one.register(&Topology { interfaces, now: NOW }).await.unwrap();
-    let (author, reason) = ("ann".into(), "a test".into());
-    let confirm = ConfirmRetention { interface: InterfaceId(1), now: NOW, author, reason };
-    one.confirm_retention(&confirm).await.unwrap();
+    shorten(&one).await;
     // As a step of another engine does, which has not ended.
     let mut holder = Holder::new(
         &server,
