@@ -134,8 +134,8 @@ pub enum Event {
     Closed(Result<(), StoreError>),
 }
 
-/// What is to be done. Of writing, finding, registering, maintaining and what is done with old messages at
-/// most one is in hand at a time.
+/// What is to be done. Of writing, finding, registering, confirming and maintaining at most one is in hand at a
+/// time; beside it at most one step with old messages, but not beside registering and confirming.
 #[derive(Debug)]
 pub enum Effect {
     Write(WriteBatch),

@@ -31,7 +31,7 @@ struct Sabotage {
 const SABOTAGES: [Sabotage; 32] = [
     Sabotage {
         does: "acknowledges before the flush",
-        file: "host/engine/src/core.rs",
+        file: "host/engine/src/core/write.rs",
         right: "batch.durability = Durability::Strict;\n            }\n            if let Some(message)",
         wrong: "batch.durability = Durability::Relaxed;\n            }\n            if let Some(message)",
     },
@@ -303,4 +303,18 @@ fn found(played: &Output) -> Option<String> {
 
 fn text(played: &Output) -> String {
     String::from_utf8_lossy(&played.stderr).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_that_is_to_be_wrong_stands_once_where_it_is_looked_for() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for Sabotage { does, file, right, .. } in SABOTAGES {
+            let count = fs::read_to_string(root.join(file)).unwrap().matches(right).count();
+            assert_eq!(count, 1, "{does}: `{right}` in {file}");
+        }
+    }
 }

@@ -376,7 +376,7 @@ pub fn draft(body: &str, key: &str) -> Draft {
     }
 }
 
-fn settings(registered: &Registered, plan: &Plan) -> EngineSettings {
+pub fn settings(registered: &Registered, plan: &Plan) -> EngineSettings {
     let destination = |id: DestinationId, order| DestinationSettings {
         id,
         name: format!("destination-{id}"),

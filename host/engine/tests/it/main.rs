@@ -11,3 +11,4 @@ mod layout;
 mod ownership;
 mod rate;
 mod retention;
+mod steps;
