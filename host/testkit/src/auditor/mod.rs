@@ -5,6 +5,7 @@
 //! once, 3 order, 6 limits.
 
 mod books;
+mod duty;
 mod limits;
 mod outputs;
 mod rate;

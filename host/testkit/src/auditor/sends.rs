@@ -3,29 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use portway_engine::{Run, RunId, RunReport, Stop, Verdict as Said};
-use portway_model::{AttemptNo, DeliveryState, DestinationId, Envelope, Guarantee, Lane, MessageId};
+use portway_engine::{Run, RunId, RunReport};
+use portway_model::{AttemptNo, DeliveryState, DestinationId, Envelope, Lane, MessageId};
 
 use super::books::{Ledger, Shadow};
+use super::duty::{Hearing, Reading, read};
 use super::recovery::Trial;
 use super::tenures::Handed;
 use super::{Auditor, Verdict};
 
-/// Runaways in a row that stop a destination.
-const RUNAWAYS_MAX: u32 = 3;
 /// Times are stored in milliseconds.
 const ROUNDING: Duration = Duration::from_millis(2);
-
-/// What a verdict comes to, by the auditor's own reading.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reading {
-    Sent,
-    Filtered,
-    Quarantined,
-    Again,
-    Runaway,
-    Untried,
-}
 
 impl Auditor {
     /// The engine hands a run over.
@@ -243,23 +231,12 @@ impl Auditor {
         let is_over = epoch != self.tenures.newest;
         let destination = run.destination;
         let Some(ledger) = self.own.ledgers.get_mut(&destination) else { return Ok(()) };
-        let (holds, policy) = (ledger.holds(), ledger.settings.retry);
         let readings = read(run, report);
-        ledger.runs -= 1;
-        ledger.in_hand -= u32::try_from(run.messages.len()).unwrap_or(0);
-        let is_unsent = |reading: &&Reading| matches!(reading, Reading::Untried | Reading::Filtered);
-        ledger.meter.give_back(readings.iter().filter(is_unsent).count());
-        for reading in readings.iter().filter(|_| !was_lost) {
-            match reading {
-                Reading::Runaway => ledger.runaways += 1,
-                Reading::Untried => {}
-                Reading::Sent | Reading::Filtered | Reading::Quarantined | Reading::Again => {
-                    ledger.runaways = 0
-                }
-            }
+        ledger.give_back(&readings);
+        if !was_lost {
+            ledger.hear(&readings, report.stop.as_ref());
         }
-        let is_wrong = !was_lost && matches!(report.stop, Some(Stop::Misconfigured(_)));
-        ledger.is_stopped |= ledger.runaways >= RUNAWAYS_MAX || is_wrong;
+        let hearing = Hearing { policy: ledger.settings.retry, holds: ledger.holds(), monotonic };
         let mut accepted = 0;
         for ((message, round), reading) in hints.into_iter().zip(readings) {
             if is_over {
@@ -271,40 +248,7 @@ impl Auditor {
             if duty.in_hand.is_some_and(|(run, _)| run == id) {
                 duty.in_hand = None;
             }
-            if duty.is_unclear || duty.was_reverted {
-                duty.said.add(reading, policy.attempts_max);
-                let may_end = match reading {
-                    Reading::Sent | Reading::Filtered | Reading::Quarantined => true,
-                    Reading::Again => policy.attempts_max > 0,
-                    Reading::Runaway | Reading::Untried => false,
-                };
-                duty.is_finished |= may_end && duty.was_reverted;
-                continue;
-            }
-            let counts = duty.round.0 == round && !duty.is_over;
-            if reading == Reading::Untried || !counts {
-                continue;
-            }
-            accepted += 1;
-            if reading == Reading::Runaway {
-                duty.said.add(reading, 0);
-                // It uses up no attempt, and is not tried again at once either.
-                duty.not_before = monotonic + policy.wait(AttemptNo(1), None, 1.0);
-                continue;
-            }
-            duty.attempts += 1;
-            let used_up = policy.attempts_max > 0 && duty.attempts >= policy.attempts_max;
-            let reading = if reading == Reading::Again && used_up { Reading::Quarantined } else { reading };
-            duty.said.add(reading, 0);
-            if reading == Reading::Again {
-                duty.not_before = monotonic + policy.wait(AttemptNo(duty.attempts), None, 1.0);
-                continue;
-            }
-            duty.is_over = true;
-            duty.is_finished = true;
-            // Not if an operator has dismissed it in the store meanwhile.
-            let is_open = duty.state == DeliveryState::Pending;
-            duty.is_holding = reading == Reading::Quarantined && is_open && holds && duty.lane.is_ordered();
+            accepted += u32::from(duty.hear(round, reading, &hearing));
         }
         if let Some(ledger) = self.own.ledgers.get_mut(&destination) {
             ledger.accepted += accepted;
@@ -350,65 +294,4 @@ impl Auditor {
     ) -> Option<&mut super::Duty> {
         self.messages.get_mut(&message)?.duties.get_mut(&destination)
     }
-}
-
-impl super::books::Said {
-    /// With a limit of attempts, a retry may be the last one.
-    fn add(&mut self, reading: Reading, attempts_max: u32) {
-        match reading {
-            Reading::Sent => self.sent = true,
-            Reading::Filtered => self.filtered = true,
-            Reading::Quarantined => self.quarantined = true,
-            Reading::Again => {
-                self.again = true;
-                self.quarantined |= attempts_max > 0;
-            }
-            Reading::Runaway => self.again = true,
-            Reading::Untried => {}
-        }
-    }
-}
-
-/// Which verdicts count.
-fn read(run: &Run, report: &RunReport) -> Vec<Reading> {
-    let count = run.messages.len();
-    let believed = if report.verdicts.len() > count { &[][..] } else { &report.verdicts[..] };
-    // What a lie leaves open.
-    let unsaid = match run.guarantee {
-        Guarantee::AtLeastOnce => Reading::Untried,
-        Guarantee::AtMostOnce => Reading::Quarantined,
-    };
-    let mut is_lie = report.verdicts.len() != count;
-    let mut has_ended = false;
-    let mut readings = Vec::with_capacity(count);
-    for verdict in believed {
-        let reading = match verdict {
-            Said::Sent(_) | Said::Route(_) => Reading::Sent,
-            Said::Filtered(_) => Reading::Filtered,
-            Said::Quarantine(_) => Reading::Quarantined,
-            Said::Retry(_) => Reading::Again,
-            Said::Untried => Reading::Untried,
-            Said::Runaway(_) => Reading::Runaway,
-        };
-        if has_ended {
-            is_lie |= reading != Reading::Untried;
-            readings.push(if reading == Reading::Untried { reading } else { unsaid });
-            continue;
-        }
-        readings.push(reading);
-        let ends = match reading {
-            Reading::Sent | Reading::Filtered => false,
-            Reading::Quarantined => run.hold_on_quarantine,
-            Reading::Again | Reading::Runaway | Reading::Untried => true,
-        };
-        has_ended = run.ordered && ends;
-    }
-    readings.resize(count, unsaid);
-    if is_lie && run.guarantee == Guarantee::AtMostOnce {
-        // Nothing is sent again on the word of a liar.
-        let is_again =
-            |reading: &Reading| matches!(reading, Reading::Again | Reading::Untried | Reading::Runaway);
-        readings.iter_mut().filter(|reading| is_again(reading)).for_each(|reading| *reading = unsaid);
-    }
-    readings
 }

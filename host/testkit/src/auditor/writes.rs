@@ -143,20 +143,7 @@ impl Auditor {
         {
             duty.said.quarantined |= duty.was_recorded;
         }
-        let said = duty.said;
-        let is_true = match &result.settled {
-            Settled::Sent(_) => said.sent && duty.arrived > 0,
-            Settled::Routed(messages) => {
-                *duty.routed.entry(result.round).or_default() += 1;
-                said.sent && messages.len() == routed.len()
-            }
-            Settled::Filtered(_) => said.filtered,
-            Settled::Quarantined(failure) => {
-                said.quarantined || (said.filtered && failure.code == "result-refused")
-            }
-            Settled::Retry { .. } => said.again || result.attempted.is_none(),
-        };
-        if !is_true {
+        if !duty.was_said(result, routed) {
             return Err(format!(
                 "rule 2: {name} is stored as {:?}, and nobody said so: {duty:?}",
                 result.settled
@@ -174,16 +161,7 @@ impl Auditor {
         if duty.routed.get(&result.round).is_some_and(|count| *count > 1) {
             return Err(format!("{name} was routed twice"));
         }
-        duty.state = match &result.settled {
-            Settled::Sent(_) | Settled::Routed(_) => DeliveryState::Sent,
-            Settled::Filtered(_) => DeliveryState::Filtered,
-            Settled::Quarantined(_) => DeliveryState::Quarantined,
-            Settled::Retry { .. } => DeliveryState::Pending,
-        };
-        duty.was_put_off |= duty.state == DeliveryState::Pending && !duty.lane.is_ordered();
-        if duty.state == DeliveryState::Quarantined {
-            duty.is_holding = holds && duty.lane.is_ordered();
-        }
+        duty.settle(&result.settled, holds);
         if let Settled::Routed(messages) = &result.settled {
             for (message, outcome) in messages.iter().zip(routed) {
                 self.stored(message, outcome, how)?;
