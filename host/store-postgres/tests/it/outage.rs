@@ -341,12 +341,19 @@ impl Holder {
 
     /// Ends its transaction in order.
     pub(crate) fn commit(&mut self) {
-        self.client.stdin.as_mut().unwrap().write_all(b"COMMIT;\n").unwrap();
-        self.let_go();
+        self.end(b"COMMIT;\n");
     }
 
+    /// The transaction is over when this returns: a client that only went away is missed by the server later.
     pub(crate) fn let_go(&mut self) {
-        drop(self.client.stdin.take());
+        self.end(b"ROLLBACK;\n");
+    }
+
+    fn end(&mut self, word: &[u8]) {
+        if let Some(mut to_client) = self.client.stdin.take() {
+            // If the server ended meanwhile, so did the client and the transaction.
+            let _ = to_client.write_all(word);
+        }
         self.client.wait().unwrap();
     }
 }
