@@ -146,12 +146,12 @@ function sourceWords(one, perSecond, now) {
   return "Fed by routes of other interfaces";
 }
 
-/** What was refused or taken with a remark. */
 /** A count that the store was asked for; nobody knows it if the store was away since the start. */
 function queued({ engine }, number) {
   return engine?.away && !engine.away.read_at ? "?" : count(number);
 }
 
+/** What was refused or taken with a remark. */
 function oddWords(one) {
   const refused = one.refusals.map((each) => `${each.reason} ${count(each.count)}`);
   const noticed = one.notices.map((each) => `${each.code} ${count(each.count)}`);

@@ -23,8 +23,9 @@ pub(crate) struct Keeper {
     shared: Arc<Shared>,
     /// None: it is being used, was not needed yet, or broke.
     session: Option<Session>,
-    /// Of the readers' sessions, when it was begun: with theirs it goes, since the server may be another.
-    era: u64,
+    /// How often the readers' sessions had been let go of when it was begun: it goes with the next ones, since
+    /// the server may be another.
+    forgotten: u64,
     passes: Passes,
     there: There,
     is_closed: bool,
@@ -68,7 +69,7 @@ impl Keeper {
         Keeper {
             shared,
             session: None,
-            era: 0,
+            forgotten: 0,
             passes: Passes::default(),
             there: There::default(),
             is_closed: false,
@@ -80,11 +81,11 @@ impl Keeper {
         if self.is_closed {
             return Err(closed().into());
         }
-        let era = self.shared.readers.era();
-        if let Some(session) = self.session.take().filter(|_| era == self.era) {
+        let forgotten = self.shared.readers.forgotten();
+        if let Some(session) = self.session.take().filter(|_| forgotten == self.forgotten) {
             return Ok(session);
         }
-        self.era = era;
+        self.forgotten = forgotten;
         let mut session = self.shared.connector.connect().await?;
         schema::check(&mut session).await?;
         // A server that began anew may have lost the last steps.
@@ -316,8 +317,6 @@ impl Keeper {
         &mut self,
         confirm: &ConfirmRetention,
     ) -> Result<Option<RetentionState>, StoreError> {
-        let shared = Arc::clone(&self.shared);
-        let _step = shared.step.lock().await;
         let what = "confirm how long messages are kept";
         alone!(self, what, |session| retention::confirm(session, confirm).await)
     }

@@ -84,7 +84,7 @@ impl Readers {
     }
 
     /// How often the sessions were let go of.
-    pub(crate) fn era(&self) -> u64 {
+    pub(crate) fn forgotten(&self) -> u64 {
         self.idle().forgotten
     }
 

@@ -52,7 +52,8 @@ pub struct Registered {
 ///
 /// Several engines may use one; each has a `Store` of its own. Of each engine writes come one at a time,
 /// from its writer; beside them come steps with old messages, one at a time too. Reads come from anywhere
-/// at any time, see whole transactions only, and see every write that has returned. Any engine may store messages; deliveries of a group belong to its owner.
+/// at any time, see whole transactions only, and see every write that has returned. Any engine may store
+/// messages; deliveries of a group belong to its owner.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Gives every interface and destination a number: a known name its own, a new one a new one.

@@ -69,8 +69,8 @@ impl Core {
         if self.committer.is_troubled() || self.housekeeping.is_stepping() {
             return None;
         }
-        let confirm = |core: &mut Core| core.retentions.next_confirmation().map(Effect::ConfirmRetention);
-        self.next_registration().or_else(|| confirm(self))
+        let registration = self.next_registration();
+        registration.or_else(|| self.retentions.next_confirmation().map(Effect::ConfirmRetention))
     }
 
     fn store_room(&self) -> StoreRoom {

@@ -12,8 +12,8 @@ use crate::retention::{expire, expire_once, filled, set_back, set_back_over, sho
 
 const STEP: MoveRetention = MoveRetention { interface: InterfaceId(1), age_now: NOW, now: NOW, limit: 20 };
 
-async fn move_all(store: &PostgresStore) {
-    while store.move_retention(&STEP).await.unwrap().state.change.is_some() {}
+async fn move_all(store: &PostgresStore, step: MoveRetention) {
+    while store.move_retention(&step).await.unwrap().state.change.is_some() {}
 }
 
 #[tokio::test]
@@ -43,10 +43,8 @@ async fn who_settles_what_is_being_moved_waits_for_one_step_and_no_more() {
     own(&opened, &[1]).await;
     shorten(&opened).await;
     let moving = Arc::clone(&opened);
-    let moving = tokio::spawn(async move {
-        let step = MoveRetention { limit: 1, ..STEP };
-        while moving.move_retention(&step).await.unwrap().state.change.is_some() {}
-    });
+    let step = MoveRetention { limit: 1, ..STEP };
+    let moving = tokio::spawn(async move { move_all(&moving, step).await });
     // All of them at once, again and again: every step meets one of these.
     for to in 1..=3 {
         let results = (1..=600).map(|n| sent(n, to)).collect();
@@ -75,7 +73,7 @@ async fn a_change_is_gone_through_again_after_the_server_may_have_lost_steps() {
         })
         .concat();
     server.sql(&lost);
-    move_all(&opened).await;
+    move_all(&opened, STEP).await;
     assert_eq!(server.sql("SELECT DISTINCT tier FROM messages"), "7");
 }
 
@@ -103,7 +101,7 @@ async fn a_change_does_not_end_with_the_session_on_which_its_steps_were_made() {
     writer.let_go();
     let moved = ending.await.unwrap().unwrap();
     assert!(moved.state.change.is_some() && moved.goes_on, "{moved:?}");
-    move_all(&opened).await;
+    move_all(&opened, STEP).await;
     assert_eq!(server.sql("SELECT DISTINCT tier FROM messages"), "7");
 }
 

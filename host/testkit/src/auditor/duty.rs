@@ -156,14 +156,11 @@ impl Duty {
     }
 
     /// Whether somebody said what was stored of it.
-    pub(super) fn was_said(&mut self, result: &DeliveryResult, routed: &[MessageOutcome]) -> bool {
+    pub(super) fn was_said(&self, result: &DeliveryResult, routed: &[MessageOutcome]) -> bool {
         let said = self.said;
         match &result.settled {
             Settled::Sent(_) => said.sent && self.arrived > 0,
-            Settled::Routed(messages) => {
-                *self.routed.entry(result.round).or_default() += 1;
-                said.sent && messages.len() == routed.len()
-            }
+            Settled::Routed(messages) => said.sent && messages.len() == routed.len(),
             Settled::Filtered(_) => said.filtered,
             Settled::Quarantined(failure) => {
                 said.quarantined || (said.filtered && failure.code == "result-refused")

@@ -143,6 +143,9 @@ impl Auditor {
         {
             duty.said.quarantined |= duty.was_recorded;
         }
+        if matches!(result.settled, Settled::Routed(_)) {
+            *duty.routed.entry(result.round).or_default() += 1;
+        }
         if !duty.was_said(result, routed) {
             return Err(format!(
                 "rule 2: {name} is stored as {:?}, and nobody said so: {duty:?}",
